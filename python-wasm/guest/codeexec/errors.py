@@ -1,0 +1,152 @@
+"""Uncaught exceptions, the way a run reports them."""
+
+from collections.abc import Callable, Iterator
+from traceback import TracebackException
+from types import TracebackType
+from typing import Any
+
+from codeexec import source
+
+__all__ = ["describe", "describe_briefly", "describe_exit", "exit_status", "shorten"]
+
+# Frames between the user's and the interpreter's that say nothing to the user.
+_HIDDEN = (
+    "<frozen codeexec",
+    "<frozen mcp.",
+    "<frozen mcp>",
+    "<frozen importlib",
+    "<frozen asyncio.base_events>",
+    "<frozen asyncio.events>",
+    "<frozen asyncio.runners>",
+)
+
+# Frames that are shown of a traceback, the innermost; and characters of text.
+_MAX_FRAMES = 1000
+_MAX_TRACEBACK = 64_000
+_MAX_MESSAGE = 16_000
+
+# A class of the user's may define how its attributes are looked up, even so
+# that this raises.  These look them up in the way of the built-in types.
+_name_of = type.__dict__["__name__"].__get__
+_traceback_of = BaseException.__dict__["__traceback__"].__get__
+
+_TracebackException = TracebackException
+_cell_number = source.cell_number
+
+
+def describe(
+    exc: BaseException, cell: int, explain_name: Callable[[str], str | None] | None = None
+) -> dict[str, Any]:
+    """Describes an uncaught exception of the run number `cell`.
+
+    `explain_name` may know why a global name is not defined.  Calls methods of
+    the exception, which are the user's code and may raise anything.
+    """
+    if explain_name is not None and is_a(exc, NameError):
+        _add_reason(exc, explain_name)
+    traceback = _traceback_of(exc)
+    limit = -_MAX_FRAMES if _is_deep(traceback) else None
+    summary = _TracebackException(type(exc), exc, traceback, limit=limit, compact=True)
+    for part in _parts(summary):
+        part.stack[:] = [frame for frame in part.stack if not frame.filename.startswith(_HIDDEN)]
+    error = {
+        "type": _name_of(type(exc)),
+        "message": shorten(summary._str, _MAX_MESSAGE),
+        "traceback": shorten("".join(summary.format()), _MAX_TRACEBACK),
+    }
+    return error | location(exc, cell)
+
+
+def describe_briefly(exc: BaseException, cell: int) -> dict[str, Any]:
+    """Describes an exception that cannot be described in full.
+
+    Calls nothing of the user's and needs hardly any memory.
+    """
+    name = _name_of(type(exc))
+    return {"type": name, "message": "", "traceback": f"{name}\n"} | location(exc, cell)
+
+
+def describe_exit(exc: SystemExit, cell: int) -> dict[str, Any]:
+    """Describes the end of a run by `sys.exit()`, which has no traceback."""
+    return {"type": "SystemExit", "message": _text(exc.code), "traceback": ""} | location(exc, cell)
+
+
+def location(exc: BaseException, cell: int) -> dict[str, int]:
+    """The innermost line in user code: "line", and "cell" if it is another run's."""
+    place = None
+    traceback = _traceback_of(exc)
+    while traceback is not None:
+        number = _cell_number(traceback.tb_frame.f_code.co_filename)
+        if number is not None:
+            place = number, traceback.tb_lineno
+        traceback = traceback.tb_next
+    if place is None and type(exc) in (SyntaxError, IndentationError, TabError):
+        number = _cell_number(exc.filename or "")
+        if number is not None and exc.lineno is not None:
+            place = number, exc.lineno
+    if place is None:
+        return {}
+    number, line = place
+    return {"line": line} if number == cell else {"line": line, "cell": number}
+
+
+def exit_status(exc: SystemExit) -> tuple[int, str]:
+    """The exit code that a `SystemExit` asks for, and the text for stderr.
+
+    As in Python: None is 0, a number is taken modulo 256 (as the system does),
+    anything else is printed and means 1.
+    """
+    code = exc.code
+    if code is None:
+        return 0, ""
+    if isinstance(code, int):
+        return (code & 0xFF if -(2**63) <= code < 2**63 else 0xFF), ""
+    return 1, _text(code)
+
+
+def _text(value: object) -> str:
+    try:
+        return shorten(str(value), _MAX_MESSAGE)
+    except Exception:
+        return ""
+
+
+def shorten(text: str, limit: int) -> str:
+    """Leaves out the middle of a text that is longer than `limit` characters."""
+    if len(text) <= limit:
+        return text
+    half = limit // 2
+    return f"{text[:half]}\n... [{len(text) - 2 * half} characters left out] ...\n{text[-half:]}"
+
+
+def is_a(exc: BaseException, kind: type[BaseException]) -> bool:
+    """`isinstance`, which does not ask the exception for its `__class__`."""
+    return issubclass(type(exc), kind)
+
+
+def _add_reason(exc: NameError, explain_name: Callable[[str], str | None]) -> None:
+    """Adds a note that says why a name is not defined, if that is known."""
+    try:
+        reason = explain_name(exc.name) if exc.name else None
+    except Exception:
+        return
+    if reason and reason not in getattr(exc, "__notes__", ()):
+        exc.add_note(reason)
+
+
+def _is_deep(traceback: TracebackType | None) -> bool:
+    depth = 0
+    while traceback is not None and depth <= _MAX_FRAMES:
+        traceback = traceback.tb_next
+        depth += 1
+    return traceback is not None
+
+
+def _parts(summary: TracebackException) -> Iterator[TracebackException]:
+    """The summary, those of its causes and contexts, and of a group's members."""
+    todo = [summary]
+    while todo:
+        part = todo.pop()
+        yield part
+        todo += filter(None, (part.__cause__, part.__context__))
+        todo += part.exceptions or ()

@@ -1,0 +1,432 @@
+"""Runs: the code of one request, executed in the session's `__main__`.
+
+The interpreter's glue calls `prepare` once, before its memory becomes the
+snapshot that sessions start from, `after_fork` once in each session, and
+`main` for each run.
+"""
+
+import builtins
+import contextvars
+import gc
+import importlib
+import logging
+import os
+import random
+import sys
+import tempfile
+import time
+import types
+import uuid
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from codeexec import errors, host, interrupts, loop, missing, sandbox, source, streams
+
+__all__ = ["after_fork", "main", "prepare"]
+
+# What scripts use most: part of the snapshot, so that its import costs nothing.
+_PREIMPORTS = (
+    "abc argparse array ast asyncio base64 bisect calendar collections concurrent.futures "
+    "contextlib copy csv dataclasses datetime decimal difflib enum fnmatch fractions functools "
+    "glob gzip hashlib heapq hmac html html.parser inspect io itertools json logging math "
+    "mimetypes numbers operator os os.path pathlib pickle platform pprint queue random re secrets "
+    "shlex shutil sqlite3 statistics string struct tempfile textwrap threading time traceback "
+    "types typing unicodedata urllib.parse urllib.request uuid warnings weakref "
+    "xml.etree.ElementTree zipfile zlib zoneinfo"
+).split()
+
+_HOME = "/workspace"
+
+# Exit codes, as a shell has them.
+_FAILED = 1
+_INTERRUPTED = 130
+
+_MAX_VALUE = 1_000_000  # characters of a value's repr
+_RESERVE = 1 << 18  # bytes that are freed to report a MemoryError
+_MIN_RECURSION_LIMIT = 1000
+_MAX_SHOWN = 10  # names of calls in a note
+
+_CoroutineType = types.CoroutineType
+_set_running_loop = loop.events._set_running_loop
+_compile_cell = source.compile_cell
+_is_coroutine = source.is_coroutine
+
+
+class _End:
+    """How a run has ended, so far."""
+
+    __slots__ = ("cell", "failure", "value")
+
+    def __init__(self, cell: int) -> None:
+        self.cell = cell
+        self.value: str | None = None
+        self.failure: BaseException | None = None
+
+    def fail(self, exc: BaseException) -> None:
+        """Notes an exception; the first one counts."""
+        if self.failure is None:
+            self.failure = exc
+
+
+class _Session:
+    """The state that one run leaves to the next."""
+
+    def __init__(self) -> None:
+        self.main = types.ModuleType("__main__")
+        self.namespace = vars(self.main)
+        self.context = contextvars.copy_context()
+        self.loop = loop.SessionLoop()
+        self.unawaited = _Unawaited()
+        self.reserve: bytearray | None = bytearray(_RESERVE)
+
+    def run(self, code: str, cell: int, env: dict[str, Any]) -> dict[str, Any]:
+        """Executes the code of the run number `cell` and returns the outcome."""
+        end = _End(cell)
+        try:
+            self._begin(code, end, env)
+            interrupts.arm()
+            try:
+                self.loop.run_main(self._execute(code, end), self.context)
+            except BaseException as exc:
+                end.fail(exc)  # Of another task, or an interrupt in the loop itself.
+            self._settle(end)
+            result = self._conclude(end)
+        except BaseException as exc:
+            # Interrupted between two steps, or out of memory.
+            interrupts.disarm()
+            end.fail(exc)
+            result = self._conclude_briefly(end)
+        finally:
+            interrupts.disarm()
+        end.failure = None  # Frees the frames, and with them the user's objects.
+        self._end()
+        return result
+
+    def _begin(self, code: str, end: _End, env: dict[str, Any]) -> None:
+        """Puts everything in place that user code relies on."""
+        loop.EventLoop.generation += 1
+        streams.restore()
+        interrupts.install()
+        _restore_modules()
+        _modules["__main__"] = self.main
+        # Warnings are shown once in a run, not once in a session.
+        self.namespace.pop("__warningregistry__", None)
+        self.namespace |= _MAIN_NAMES
+        if self.reserve is None:
+            self.reserve = bytearray(_RESERVE)
+        source.remember(code, source.cell_name(end.cell))
+        _mcp_hooks.begin_run(env, self.namespace)
+
+    async def _execute(self, code: str, end: _End) -> None:
+        """Executes user code.  Does not raise: `end` has what came of it.
+
+        A coroutine could not raise a StopIteration of the user's as it is.
+        """
+        try:
+            value = None
+            for program in _compile_cell(code, source.cell_name(end.cell)):
+                value = _eval(program, self.namespace)
+                if _is_coroutine(program):
+                    value = await value
+            if value is not None:
+                _builtins["_"] = value
+                self.unawaited.expect(value)
+                end.value = _repr(value)
+        except BaseException as exc:
+            end.fail(exc)
+        finally:
+            _undo_sabotage()
+
+    def _settle(self, end: _End) -> None:
+        """Ends what the code left behind, within this run."""
+        try:
+            if not self.loop.is_settled():
+                self._settle_tasks(end)
+            self.loop.report_unretrieved()
+            self.unawaited.report(self.namespace)
+        except BaseException as exc:
+            end.fail(exc)
+        if not self.loop.is_settled():
+            self._renew_loop()
+
+    def _settle_tasks(self, end: _End) -> None:
+        _undo_sabotage()
+        try:
+            cut_off = self.loop.settle(turn=not interrupts.seen())
+            if cut_off and not interrupts.seen():
+                _note_cut_off(cut_off)
+        finally:
+            _undo_sabotage()
+
+    def _conclude(self, end: _End) -> dict[str, Any]:
+        result = self._outcome(end)
+        # Finalizers may print, and what they print belongs to this run.  The
+        # objects that a run leaves in cycles are mostly young.
+        end.failure = None
+        if gc.isenabled():
+            _collect(1)
+        streams.flush()
+        return result | _interruption()
+
+    def _outcome(self, end: _End) -> dict[str, Any]:
+        failure = end.failure
+        if failure is None:
+            result: dict[str, Any] = {"outcome": "ok", "exit_code": 0}
+            if end.value is not None:
+                result["value"] = errors.shorten(end.value, _MAX_VALUE)
+            return result
+        if errors.is_a(failure, SystemExit):
+            status, text = errors.exit_status(failure)
+            if text:
+                streams.note(text)
+            result = {"outcome": "exit", "exit_code": status}
+            if status:
+                result["error"] = errors.describe_exit(failure, end.cell)
+            return result
+        return {
+            "outcome": "exception",
+            "exit_code": _FAILED,
+            "error": self._describe(failure, end.cell),
+        }
+
+    def _describe(self, exc: BaseException, cell: int) -> dict[str, Any]:
+        try:
+            return errors.describe(exc, cell, _mcp_hooks.explain_name)
+        except MemoryError:
+            self.reserve = None
+        except Exception:
+            return errors.describe_briefly(exc, cell)
+        try:
+            return errors.describe(exc, cell)
+        except Exception:
+            return errors.describe_briefly(exc, cell)
+
+    def _conclude_briefly(self, end: _End) -> dict[str, Any]:
+        self.reserve = None
+        self._renew_loop()
+        return {
+            "outcome": "exception",
+            "exit_code": _FAILED,
+            "error": errors.describe_briefly(end.failure, end.cell),
+        } | _interruption()
+
+    def _renew_loop(self) -> None:
+        self.loop.retire()
+        self.loop = loop.SessionLoop()
+
+    def _end(self) -> None:
+        _set_running_loop(None)
+        host.abandon_all()
+        try:
+            _mcp_hooks.end_run()
+        except Exception as exc:
+            streams.note(f"codeexec: {exc}")
+        streams.flush_own()
+
+
+class _Unawaited:
+    """Finds tool calls that were made but not awaited, though something holds them.
+
+    Of a coroutine that nothing holds, the interpreter warns itself.
+    """
+
+    def __init__(self) -> None:
+        self._value: Any = None
+        # Kept, so that the interpreter does not warn of them in a later run.
+        self._reported: list[types.CoroutineType] = []
+
+    def expect(self, value: Any) -> None:
+        """Notes the value of a run's last expression."""
+        self._value = value if type(value) is _CoroutineType else None
+
+    def report(self, namespace: dict[str, Any]) -> None:
+        """Says on stderr which coroutines of this run should have been awaited."""
+        for coro in _coroutines(namespace.values()):
+            if _is_tool_call(coro):
+                self._report(coro)
+        if self._value is not None:
+            self._report(self._value)
+            self._value = None
+        if self._reported:
+            self._forget_used()
+
+    def _report(self, coro: types.CoroutineType) -> None:
+        if _is_unused(coro) and not any(coro is other for other in self._reported):
+            self._reported.append(coro)
+            streams.note(f"RuntimeWarning: {sandbox.unawaited_message(coro)}")
+
+    def _forget_used(self) -> None:
+        """Drops the coroutines that were awaited, or that nothing else holds."""
+        kept = []
+        while self._reported:
+            coro = self._reported.pop()
+            # The references are this variable and the call's argument.
+            if _getrefcount(coro) > 2 and _is_unused(coro):
+                kept.append(coro)
+            elif _is_unused(coro):
+                coro.close()
+        self._reported = kept
+
+
+def _coroutines(values: Iterable[Any]) -> Iterator[types.CoroutineType]:
+    """The coroutines among values, and in the collections of them among values."""
+    for value in values:
+        kind = type(value)
+        if kind is _CoroutineType:
+            yield value
+        elif value and (kind is list or kind is tuple or kind is dict):
+            items = value.values() if kind is dict else value
+            if type(next(iter(items))) is _CoroutineType:
+                yield from (item for item in items if type(item) is _CoroutineType)
+
+
+def _is_tool_call(coro: types.CoroutineType) -> bool:
+    return coro.cr_code.co_filename.startswith("<frozen mcp")
+
+
+def _is_unused(coro: types.CoroutineType) -> bool:
+    """Whether a coroutine has neither been started nor closed."""
+    return coro.cr_frame is not None and not coro.cr_running and not coro.cr_suspended
+
+
+def _note_cut_off(calls: list[str]) -> None:
+    shown = ", ".join(calls[:_MAX_SHOWN]) + (", ..." if len(calls) > _MAX_SHOWN else "")
+    streams.note(
+        f"codeexec: the code ended while {len(calls)} of its calls were in flight ({shown}); "
+        "they were cancelled: await every task, for example with asyncio.gather()"
+    )
+
+
+def _interruption() -> dict[str, Any]:
+    """What an interrupt makes of an outcome, whatever the code made of it."""
+    if interrupts.seen():
+        return {"outcome": "interrupted", "exit_code": _INTERRUPTED}
+    return {}
+
+
+class _Hooks:
+    """What the package `mcp` does around a run; nothing where there is none."""
+
+    def begin_run(self, env: dict[str, Any], namespace: dict[str, Any]) -> None:
+        """Defines the names that a run finds defined."""
+
+    def end_run(self) -> None:
+        """Drops what only the finished run needed."""
+
+    def explain_name(self, name: str) -> str | None:
+        """Why a global name is not defined, if that can be known."""
+        return None
+
+
+_mcp_hooks: Any = _Hooks()
+_session: _Session
+
+
+# What a run finds as it is, even if an earlier run has changed it.
+_builtins = vars(builtins)
+_saved_builtins: dict[str, Any] = {}
+_modules = sys.modules
+_saved_modules: dict[str, types.ModuleType] = {}
+_importers = sys.path_importer_cache
+_MAIN_NAMES = {"__name__": "__main__", "__builtins__": builtins}
+
+
+def prepare() -> None:
+    """Gets the interpreter ready to be the snapshot of all sessions."""
+    global _mcp_hooks, _session
+    for name in _PREIMPORTS:
+        try:
+            importlib.import_module(name)
+        except ImportError:
+            pass  # A build without that module, such as one without SQLite.
+    try:
+        _mcp_hooks = importlib.import_module("mcp._session")
+    except ModuleNotFoundError:
+        pass
+    interrupts.install()
+    loop.install()
+    source.install()
+    sandbox.install()
+    missing.install()
+    sys.argv = [""]
+    for folder in ("", missing.PACKAGES):
+        if folder not in sys.path:
+            sys.path.append(folder)
+    streams.restore()
+    _saved_builtins.update(_builtins)
+    _warm_up()
+    _saved_modules.update(_modules)
+    _session = _Session()
+
+
+def after_fork() -> None:
+    """Makes a new session differ from the snapshot in what must differ."""
+    random.seed()
+    tempfile._name_sequence = tempfile.tempdir = None
+    uuid._node = uuid._last_timestamp = None
+    logging._startTime = time.time_ns()
+    _importers.clear()
+    for name, value in (("HOME", _HOME), ("USER", "sandbox"), ("TMPDIR", "/tmp")):
+        os.environ.setdefault(name, value)
+    if os.path.isdir(_HOME):
+        os.chdir(_HOME)
+    streams.restore()
+
+
+def main(request: bytes) -> None:
+    """Executes the run that a request frame describes, and writes the outcome."""
+    header = host.read_request(request)
+    host.write_result(_session.run(header["code"], header["cell"], header.get("env") or {}))
+
+
+def _warm_up() -> None:
+    """Runs what every session will run, so that it is specialised and cached."""
+    global _session
+    _session = _Session()
+    for code in _WARM_UP:
+        _session.run(code, 0, {})
+    _session.loop.retire()
+    source.forget(source.cell_name(0))
+    _builtins.pop("_", None)
+
+
+_WARM_UP = (
+    "x = 1",
+    "import asyncio\nawait asyncio.gather(asyncio.sleep(0), asyncio.sleep(0))",
+    "async def f(): return 1\nasyncio.run(f())",
+    "1 / 0",
+    "undefined",
+    "1 +",
+    "[1, 2]",
+)
+
+
+def _undo_sabotage() -> None:
+    """Undoes what would keep this module from working after user code."""
+    _update(_saved_builtins)
+    if _gettrace() is not None:
+        _settrace(None)
+    if _getprofile() is not None:
+        _setprofile(None)
+    if _getrecursionlimit() < _MIN_RECURSION_LIMIT:
+        _setrecursionlimit(_MIN_RECURSION_LIMIT)
+
+
+def _restore_modules() -> None:
+    """Puts back modules that everything needs, if a run removed them."""
+    if not (_VITAL <= _modules.keys()):
+        for name, module in _saved_modules.items():
+            _modules.setdefault(name, module)
+    for folder in [folder for folder, importer in _importers.items() if importer is None]:
+        del _importers[folder]  # A folder on sys.path may exist by now.
+
+
+_VITAL = frozenset({"asyncio", "builtins", "codeexec", "codeexec.run", "io", "os", "sys"})
+_update = _builtins.update
+_eval = eval
+_repr = repr
+_collect = gc.collect
+_getrefcount = sys.getrefcount
+_gettrace, _settrace = sys.gettrace, sys.settrace
+_getprofile, _setprofile = sys.getprofile, sys.setprofile
+_getrecursionlimit, _setrecursionlimit = sys.getrecursionlimit, sys.setrecursionlimit

@@ -1,0 +1,17 @@
+"""Call the tools of MCP servers from Python.
+
+Each server is a predefined name ``mcp_<alias>``, an entry of ``mcp_servers``
+and a module ``mcp.servers.<alias>``; ``mcp.runtime`` finds servers and tools:
+
+    >>> runtime.discovered_servers()
+    ('filesystem', 'github')
+    >>> issue = await mcp_github.create_issue(repo="o/r", title="Bug")
+    >>> issue.number
+    7
+"""
+
+from mcp import _modules, runtime, servers
+
+__all__ = ["runtime", "servers"]
+
+_modules.install()

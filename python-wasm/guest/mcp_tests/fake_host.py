@@ -1,0 +1,175 @@
+"""A stand-in for `codeexec.host`, to be imported before anything of `mcp`.
+
+`Host` answers from plain dicts and keeps the requests it got.
+"""
+
+import asyncio
+import json
+import sys
+from types import ModuleType
+from typing import Any, NamedTuple
+import unittest
+
+
+class Reply(NamedTuple):
+    value: Any
+    attachments: list[bytes]
+
+
+class HostError(RuntimeError):
+    def __init__(self, kind: str, message: str, data: Any = None) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.data = data
+
+
+class Host:
+    """Servers by name: their tools, and what each tool answers."""
+
+    def __init__(self) -> None:
+        self.servers: dict[str, dict[str, Any]] = {}
+        self.requests: list[tuple[str, dict[str, Any]]] = []
+        self.search: Any = None
+        self.capabilities = "manual"
+        self.pause: asyncio.Event | None = None
+
+    def add(self, name: str, *tools: dict[str, Any], alias: str | None = None, **info: Any) -> None:
+        """Configure a server; a tool is its definition, with its answer under "answer"."""
+        self.servers[name] = {
+            "name": name,
+            "alias": alias or name.replace("-", "_"),
+            "description": f"The server {name}.",
+            "status": "idle",
+            "transport": "stdio",
+            "cwd": None,
+            "listed": list(tools),
+            **info,
+        }
+
+    def env(self, *names: str, restricted: bool = False) -> dict[str, Any]:
+        """Return the env of a run: all servers, or those named."""
+        chosen = [self.servers[name] for name in sorted(names or self.servers)]
+        keys = ("name", "alias", "description")
+        return {
+            "servers": [{key: server[key] for key in keys} for server in chosen],
+            "restricted": restricted,
+            "limits": {"timeout": 30, "memory": 2**28, "calls": 1000, "in_flight": 16},
+        }
+
+    def asked(self, op: str) -> list[dict[str, Any]]:
+        """Return the parameters of all requests for `op` so far."""
+        return [params for asked, params in self.requests if asked == op]
+
+    def handle(self, op: str, params: dict[str, Any]) -> Reply:
+        params = json.loads(json.dumps(params, allow_nan=False))  # as the wire would have it
+        self.requests.append((op, params))
+        match op:
+            case "servers.list":
+                return Reply([self._info(server) for server in self.servers.values()], [])
+            case "tools.list":
+                server = self._server(params["server"])
+                tools = [self._definition(tool) for tool in server["listed"]]
+                return Reply({**self._info(server), "tools": tools}, [])
+            case "tools.call":
+                return self._called(params)
+            case "tools.search" if self.search is not None:
+                return Reply(self.search, [])
+            case "text.capabilities":
+                return Reply(self.capabilities, [])
+        raise HostError("Unsupported", f"no operation {op}")
+
+    def _info(self, server: dict[str, Any]) -> dict[str, Any]:
+        return {key: value for key, value in server.items() if key not in ("listed", "down")}
+
+    def _server(self, name: str) -> dict[str, Any]:
+        server = self.servers.get(name)
+        if server is None:
+            raise HostError("MCPError", f"Unknown server {name!r}", {"server": name})
+        if reason := server.get("down"):
+            raise HostError("ServerUnavailable", f"server {name!r}: {reason}", {"server": name})
+        return server
+
+    def _definition(self, tool: dict[str, Any]) -> dict[str, Any]:
+        alias = tool["name"].replace("-", "_")
+        shown = {key: value for key, value in tool.items() if key != "answer"}
+        return json.loads(json.dumps({"alias": alias, "inputSchema": {"type": "object"}, **shown}))
+
+    def _called(self, params: dict[str, Any]) -> Reply:
+        for tool in self._server(params["server"])["listed"]:
+            if tool["name"] == params["tool"]:
+                answer = tool.get("answer", text("ok"))
+                answer = answer(params["arguments"]) if callable(answer) else answer
+                if isinstance(answer, Exception):
+                    raise answer
+                return answer if isinstance(answer, Reply) else Reply(answer, [])
+        raise HostError("MCPError", f"no tool {params['tool']!r}", {"server": params["server"]})
+
+
+host = Host()
+
+
+def _call(op: str, params: dict[str, Any], attachments: Any = ()) -> Reply:
+    return host.handle(op, params)
+
+
+async def _call_async(op: str, params: dict[str, Any], attachments: Any = ()) -> Reply:
+    await asyncio.sleep(0)
+    if host.pause is not None:
+        await host.pause.wait()
+    return host.handle(op, params)
+
+
+def _install() -> None:
+    module = ModuleType("codeexec.host")
+    module.HostError, module.Reply = HostError, Reply
+    module.call, module.call_async = _call, _call_async
+    package = ModuleType("codeexec")
+    package.__path__ = []
+    package.host = module
+    sys.modules["codeexec"], sys.modules["codeexec.host"] = package, module
+
+
+_install()
+
+
+def text(*texts: str) -> dict[str, Any]:
+    """Return a tool result of text blocks."""
+    return {"content": [{"type": "text", "text": each} for each in texts]}
+
+
+def tool(name: str, properties: Any = None, required: Any = (), **more: Any) -> dict[str, Any]:
+    """Return the definition of a tool."""
+    schema: dict[str, Any] = {"type": "object"}
+    if properties is not None:
+        schema |= {"properties": properties, "required": list(required)}
+    return {"name": name, "inputSchema": schema, **more}
+
+
+class GuestTest(unittest.TestCase):
+    """A test with a fresh host; `run_with` starts a run as `codeexec.run` does."""
+
+    def setUp(self) -> None:
+        host.__init__()
+        self.host = host
+        self.namespace: dict[str, Any] = {"__name__": "__main__"}
+
+    def run_with(self, *names: str, restricted: bool = False) -> dict[str, Any]:
+        from mcp import _session
+
+        _session.end_run()
+        _session.begin_run(host.env(*names, restricted=restricted), self.namespace)
+        return self.namespace
+
+    def execute(self, code: str) -> Any:
+        """Run module-level code, in which `await` is allowed, and return its name `result`."""
+        import ast
+
+        flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+        value = eval(compile(code, "<cell 1>", "exec", flags), self.namespace)
+        if value is not None:
+            asyncio.run(value)
+        return self.namespace.get("result")
+
+    def sent(self) -> dict[str, Any]:
+        """Return the arguments of the last call."""
+        return host.asked("tools.call")[-1]["arguments"]
