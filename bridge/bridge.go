@@ -1,0 +1,210 @@
+package bridge
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"codeexec/bridge/config"
+	"codeexec/bridge/upstream"
+	"codeexec/hostfuncs"
+	"codeexec/wasmhost"
+)
+
+// The limits that apply where [Options] names none.
+const (
+	DefaultTimeout     = 30 * time.Second
+	DefaultMaxTimeout  = 120 * time.Second
+	DefaultMaxSessions = 16
+	DefaultMaxCalls    = 1000
+	DefaultMaxInFlight = 16
+	DefaultOutputBytes = 64 << 10
+)
+
+// Options configures a [Bridge].
+type Options struct {
+	Engine  Engine     // makes the sandboxes; required. The bridge closes it.
+	Servers config.Set // the MCP servers that scripts may call
+	Version string     // of this program, as told to those servers
+
+	// Supervisor is the command line under which those servers are started, see [upstream.Options].
+	Supervisor []string
+
+	Projects string // host directory that scripts see as /projects; empty: none
+	Memory   int64  // linear memory of a sandbox in bytes, as scripts are told; 0: not told
+
+	Timeout     time.Duration // of a run that names none, at least 1 s; 0: [DefaultTimeout]
+	MaxTimeout  time.Duration // of any run, at least Timeout; 0: [DefaultMaxTimeout]
+	MaxSessions int           // sessions that are alive at once; 0: [DefaultMaxSessions]
+	MaxCalls    int           // tool calls of one run; 0: [DefaultMaxCalls]
+	MaxInFlight int           // tool calls in flight to one server, the rest wait; 0: [DefaultMaxInFlight]
+	OutputBytes int           // all text of an answer together; 0: [DefaultOutputBytes]
+
+	Logger *slog.Logger // nil: nothing is logged
+}
+
+func (o Options) withDefaults() Options {
+	setDefault(&o.Timeout, DefaultTimeout)
+	setDefault(&o.MaxTimeout, max(DefaultMaxTimeout, o.Timeout))
+	setDefault(&o.MaxSessions, DefaultMaxSessions)
+	setDefault(&o.MaxCalls, DefaultMaxCalls)
+	setDefault(&o.MaxInFlight, DefaultMaxInFlight)
+	setDefault(&o.OutputBytes, DefaultOutputBytes)
+	o.Timeout = min(o.Timeout, o.MaxTimeout)
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return o
+}
+
+func setDefault[T int | time.Duration](v *T, value T) {
+	if *v <= 0 {
+		*v = value
+	}
+}
+
+// errClosing is the cause of the end of runs that [Bridge.Close] stops.
+var errClosing = errors.New("codeexec is shutting down")
+
+// A Bridge runs Python scripts that call MCP servers. Its methods may be called concurrently.
+type Bridge struct {
+	opts         Options
+	upstreams    upstreams
+	handler      hostfuncs.Handler
+	sessions     *sessions
+	capabilities string
+	limits       guestLimits
+
+	ctx    context.Context // ends when Close begins
+	cancel context.CancelCauseFunc
+
+	mu      sync.Mutex
+	closed  bool
+	running sync.WaitGroup // runs; added to under mu while not closed
+}
+
+// New returns a bridge to the given servers. Nothing is started yet: neither Python nor any server.
+// [Bridge.Close] must be called in the end; the end of ctx cancels all runs, but doesn't close.
+func New(ctx context.Context, opts Options) *Bridge {
+	opts = opts.withDefaults()
+	manager := upstream.NewManager(opts.Servers.Servers, upstream.Options{
+		Logger:      opts.Logger,
+		MaxInFlight: opts.MaxInFlight,
+		Version:     opts.Version,
+		Supervisor:  opts.Supervisor,
+	})
+	return newBridge(ctx, opts, manager)
+}
+
+func newBridge(ctx context.Context, opts Options, up upstreams) *Bridge {
+	opts = opts.withDefaults()
+	ctx, cancel := context.WithCancelCause(ctx)
+	b := &Bridge{
+		opts:         opts,
+		upstreams:    up,
+		sessions:     newSessions(opts.MaxSessions),
+		capabilities: capabilitiesText(opts),
+		limits: guestLimits{
+			Timeout:  int(opts.Timeout / time.Second),
+			Memory:   opts.Memory,
+			Calls:    opts.MaxCalls,
+			InFlight: opts.MaxInFlight,
+		},
+		ctx:    ctx,
+		cancel: cancel,
+	}
+	b.handler = &guestHandler{upstreams: up, capabilities: b.capabilities, logger: opts.Logger}
+	return b
+}
+
+// Capabilities returns the manual for models: what scripts can do here, under which limits.
+func (b *Bridge) Capabilities() string { return b.capabilities }
+
+// begin derives from ctx the context of one run, which also ends when the bridge closes. The caller must
+// call end when the run is over. It fails if the bridge is closed.
+func (b *Bridge) begin(ctx context.Context) (_ context.Context, end func(), err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return nil, nil, errClosing
+	}
+	b.running.Add(1)
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(b.ctx, func() { cancel(context.Cause(b.ctx)) })
+	return ctx, func() {
+		stop()
+		cancel(nil)
+		b.running.Done()
+	}, nil
+}
+
+// Close cancels all runs, waits for them, and stops everything: sessions, servers, the engine. When it
+// returns nil, no goroutine and no child process of the bridge is left. Where ctx ends first, what has not
+// been stopped is left behind.
+func (b *Bridge) Close(ctx context.Context) error {
+	b.mu.Lock()
+	if b.closed {
+		b.mu.Unlock()
+		return nil
+	}
+	b.closed = true
+	b.mu.Unlock()
+	b.cancel(errClosing)
+
+	// The servers stop while the runs end: neither has to wait for the other, and a server that is slow
+	// to go must not use up the time of the rest.
+	var errs [3]error
+	var stopping sync.WaitGroup
+	stopping.Go(func() { errs[0] = b.upstreams.Close(ctx) })
+	idle := make(chan struct{})
+	go func() {
+		b.running.Wait()
+		close(idle)
+	}()
+	select {
+	case <-idle:
+		errs[1] = b.sessions.closeAll(ctx)
+		errs[2] = b.opts.Engine.Close(ctx)
+	case <-ctx.Done():
+		errs[1] = context.Cause(ctx)
+	}
+	stopping.Wait()
+	return errors.Join(errs[:]...)
+}
+
+// guestLimits tells a script its limits.
+type guestLimits struct {
+	Timeout  int   `json:"timeout"` // seconds
+	Memory   int64 `json:"memory"`  // bytes
+	Calls    int   `json:"calls"`
+	InFlight int   `json:"in_flight"`
+}
+
+// guestEnv is what the package mcp in the guest is told at the start of a run.
+type guestEnv struct {
+	Servers    []guestEnvServer `json:"servers"`
+	Restricted bool             `json:"restricted"`
+	Limits     guestLimits      `json:"limits"`
+}
+
+type guestEnvServer struct {
+	Name        string `json:"name"`
+	Alias       string `json:"alias"`
+	Description string `json:"description"`
+}
+
+func (b *Bridge) env(p *plan) (json.RawMessage, error) {
+	env := guestEnv{Servers: []guestEnvServer{}, Restricted: p.restricted, Limits: b.limits}
+	env.Limits.Timeout = int(p.timeout / time.Second)
+	for _, s := range p.servers {
+		env.Servers = append(env.Servers, guestEnvServer{s.Name, s.Alias, s.Description})
+	}
+	return json.Marshal(env)
+}
+
+func (b *Bridge) newSandbox(ctx context.Context) (Sandbox, error) {
+	return b.opts.Engine.NewSandbox(ctx, wasmhost.SessionOptions{Handler: b.handler, Projects: b.opts.Projects})
+}

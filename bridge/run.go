@@ -1,0 +1,188 @@
+package bridge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"codeexec/bridge/upstream"
+	"codeexec/wasmhost"
+)
+
+// DefaultSession is the session of a run that names none.
+const DefaultSession = "default"
+
+const (
+	maxCode        = 15 << 20 // bytes of source: what fits in a request to the guest, with room for the rest
+	maxSessionName = 128      // bytes
+)
+
+// A RunRequest is one script to run.
+type RunRequest struct {
+	Code    string
+	Servers []string      // names or aliases of the only servers that it may use; nil: all, empty: none
+	Timeout time.Duration // at least 1 s; 0: [Options.Timeout]. Above [Options.MaxTimeout] that one holds.
+	Session string        // empty: [DefaultSession]
+	Reset   bool          // start the session anew first
+
+	Stdout, Stderr io.Writer // get the output as it is produced; may be nil
+
+	// Queued, if not nil, is called once, as soon as the run's place among those of its session is certain.
+	Queued func()
+}
+
+// A plan is a request that was found valid.
+type plan struct {
+	session    string
+	timeout    time.Duration
+	servers    []upstream.Info // those it may use, sorted by name
+	restricted bool
+	notes      []string // for the summary
+}
+
+// plan checks req. The error is for the caller of the tool to read.
+func (b *Bridge) plan(req RunRequest) (*plan, error) {
+	p := &plan{session: req.Session, timeout: req.Timeout, restricted: req.Servers != nil}
+	switch {
+	case len(req.Code) > maxCode:
+		return nil, fmt.Errorf("code has %d bytes, above the limit of %d: put data in a file under /projects", len(req.Code), maxCode)
+	case !utf8.ValidString(req.Code):
+		return nil, errors.New("code is not valid UTF-8")
+	}
+	if p.session == "" {
+		p.session = DefaultSession
+	}
+	if err := checkSessionName(p.session); err != nil {
+		return nil, err
+	}
+	switch {
+	case p.timeout == 0:
+		p.timeout = b.opts.Timeout
+	case p.timeout < time.Second:
+		return nil, errTimeoutTooShort
+	case p.timeout > b.opts.MaxTimeout:
+		p.notes = append(p.notes, fmt.Sprintf("timeout %s is above the maximum, so %s was used", seconds(p.timeout), seconds(b.opts.MaxTimeout)))
+		p.timeout = b.opts.MaxTimeout
+	}
+	known := b.upstreams.Servers()
+	if req.Servers == nil {
+		p.servers = slices.DeleteFunc(known, func(s upstream.Info) bool { return s.Status == upstream.StatusDisabled })
+		return p, nil
+	}
+	for _, name := range req.Servers {
+		info, ok := findServer(known, name)
+		switch {
+		case !ok:
+			return nil, errors.New(unknownServer(name, serverNames(known)))
+		case info.Status == upstream.StatusDisabled:
+			return nil, fmt.Errorf("server %q is disabled in its configuration", info.Name)
+		}
+		p.servers = append(p.servers, info)
+	}
+	slices.SortFunc(p.servers, func(a, b upstream.Info) int { return strings.Compare(a.Name, b.Name) })
+	p.servers = slices.CompactFunc(p.servers, func(a, b upstream.Info) bool { return a.Name == b.Name })
+	return p, nil
+}
+
+var errTimeoutTooShort = errors.New("timeout must be at least 1 second")
+
+func checkSessionName(name string) error {
+	if len(name) > maxSessionName {
+		return fmt.Errorf("session has %d bytes, above the limit of %d", len(name), maxSessionName)
+	}
+	if strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r >= 0x7f && r < 0xa0 || r == utf8.RuneError }) {
+		return fmt.Errorf("session %q has characters that can't be printed", name)
+	}
+	return nil
+}
+
+// Run runs a script and reports on it. What the script does wrong, and what is wrong with the request, is
+// in the result. An error means that there was no run because of the host: Python could not be started, or
+// the bridge is closed.
+//
+// The end of ctx interrupts the script. Its time limit counts from when it starts: neither waiting for
+// earlier runs of the session nor starting Python counts.
+func (b *Bridge) Run(ctx context.Context, req RunRequest) (*RunResult, error) {
+	queued := req.Queued
+	if queued == nil {
+		queued = func() {}
+	}
+	plan, err := b.plan(req)
+	if err != nil {
+		queued()
+		return invalidRequest(err), nil
+	}
+	ctx, end, err := b.begin(ctx)
+	if err != nil {
+		queued()
+		return nil, err
+	}
+	defer end()
+	place, err := b.sessions.enqueue(plan.session)
+	queued()
+	if err != nil {
+		return invalidRequest(err), nil
+	}
+	defer place.leave()
+	// Sessions are closed even if this run is cancelled meanwhile: their memory must not outlive them.
+	closing := context.WithoutCancel(ctx)
+	if place.evicted != nil {
+		if err := place.evicted.close(closing); err != nil {
+			b.opts.Logger.ErrorContext(ctx, "dropping the least recently used session", "error", err)
+		}
+	}
+	report := &report{plan: plan, started: time.Now(), room: b.opts.OutputBytes}
+	if err := place.wait(ctx); err != nil {
+		return report.cancelled("before it began"), nil
+	}
+	report.started = time.Now()
+	session := place.session
+	if place.takeLost() {
+		report.reset = fmt.Sprintf("session %q had been dropped, since only %d are kept, and started anew", plan.session, b.opts.MaxSessions)
+	}
+	if req.Reset {
+		if err := session.close(closing); err != nil {
+			b.opts.Logger.ErrorContext(ctx, "resetting a session", "error", err)
+		}
+		report.reset = "the session was reset as requested"
+	}
+	if session.sandbox == nil {
+		session.sandbox, err = b.newSandbox(ctx)
+		if err != nil {
+			if ctx.Err() != nil {
+				return report.cancelled("while Python was starting"), nil
+			}
+			return nil, err
+		}
+	}
+	env, err := b.env(plan)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the run's environment: %w", err)
+	}
+	scope := &runScope{session: plan.session, calls: callLog{limit: b.opts.MaxCalls}}
+	for _, s := range plan.servers {
+		scope.allowed = append(scope.allowed, s.Name)
+	}
+	report.calls = &scope.calls
+	report.started = time.Now()
+	runCtx, cancel := context.WithTimeout(withScope(ctx, scope), plan.timeout)
+	defer cancel()
+	res, err := session.sandbox.Run(runCtx, wasmhost.Request{Code: req.Code, Env: env, Stdout: req.Stdout, Stderr: req.Stderr})
+	if err != nil {
+		// Nobody knows what state the sandbox is in.
+		b.opts.Logger.ErrorContext(ctx, "run failed", "session", plan.session, "error", err)
+		if err := session.close(closing); err != nil {
+			b.opts.Logger.ErrorContext(ctx, "dropping a failed session", "error", err)
+		}
+		report.reset = "the session was reset"
+		return report.hostFault(err), nil
+	}
+	result := report.finished(res)
+	b.opts.Logger.InfoContext(ctx, "run", "session", plan.session, "status", result.Status, "duration", time.Since(report.started), "tool_calls", result.ToolCalls)
+	return result, nil
+}
