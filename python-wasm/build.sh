@@ -50,7 +50,7 @@ stage() {
 		declare -f "build_$name"
 		for input; do
 			if [[ -d $input && $input == "$here"/* ]]; then
-				(cd "$input" && find . -type f ! -name '*.pyc' -print0 | sort -z | xargs -0 sha256sum)
+				(cd "$input" && find . -type f ! -name '*.pyc' ! -name '*_test.go' -print0 | sort -z | xargs -0 sha256sum)
 			elif [[ -f $input ]]; then
 				sha256sum <"$input"
 			else
@@ -340,7 +340,7 @@ main() {
 	stage libs "$WASI_SYSROOT" "$ZLIB_SRC" "$BZIP2_SRC" "$XZ_SRC" "$SQLITE_SRC" "$toolchain" "$(declare -f wasm_flags)"
 	stage cpython "$CPYTHON_SRC" "$native_dir" "$libs_dir" "$toolchain" "$(declare -f wasm_flags)"
 	stage link "$cpython_dir" "$here/glue" "$here/freeze.py" "$here/guest/codeexec" "$here/guest/mcp" "$here/guest/overlay"
-	stage artifacts "$link_dir" "$TZDATA" "$here/internal"
+	stage artifacts "$link_dir" "$TZDATA" "$here/internal" "$here/artifacts.go" "$(grep -E 'wazero|compress' "$here/../go.mod")"
 	install_artifacts
 	[[ ${1:-} != test ]] || test_guest
 }

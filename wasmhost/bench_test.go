@@ -65,7 +65,7 @@ func privateBytes(b *testing.B) int64 {
 		b.Skip("this system doesn't tell: ", err)
 	}
 	for line := range strings.Lines(string(text)) {
-		if fields := strings.Fields(line); fields[0] == "Private_Dirty:" {
+		if fields := strings.Fields(line); fields[0] == "Anonymous:" {
 			kib, err := strconv.ParseInt(fields[1], 10, 64)
 			if err != nil {
 				b.Fatal(err)
@@ -73,7 +73,7 @@ func privateBytes(b *testing.B) int64 {
 			return kib * 1024
 		}
 	}
-	b.Fatal("no Private_Dirty in smaps_rollup")
+	b.Fatal("no Anonymous in smaps_rollup")
 	return 0
 }
 

@@ -118,17 +118,21 @@ func (g *guest) context(ctx context.Context) context.Context {
 
 // run runs one request. Where the result says Reset, g is good for nothing but closing.
 func (g *guest) run(ctx context.Context, req Request, frame []byte) *Result {
-	g.done = ctx.Done()
+	// What the guest waits for is woken by a context of its own, which ends
+	// just after the interrupt was made pending: a guest that is woken must find it.
+	waits, wake := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer wake(nil)
+	g.done = waits.Done()
 	g.stdout, g.stderr = &capture{next: req.Stdout}, &capture{next: req.Stderr}
 	g.result, g.displays, g.displayed = nil, nil, 0
 	g.files.RenewProjectsQuota()
-	g.host.Begin(ctx)
+	g.host.Begin(waits)
 
 	grace := req.Grace
 	if grace <= 0 {
 		grace = defaultGrace
 	}
-	stop := g.watch(ctx, grace)
+	stop := g.watch(ctx, grace, func() { wake(context.Cause(ctx)) })
 	status, err := g.call(g.context(context.WithoutCancel(ctx)), frame)
 	stop()
 	g.host.End()
@@ -159,9 +163,9 @@ func (g *guest) call(ctx context.Context, frame []byte) (status int32, err error
 	return api.DecodeI32(results[0]), nil
 }
 
-// watch interrupts the guest when ctx ends, and has it killed when grace is
-// over too, until stop is called.
-func (g *guest) watch(ctx context.Context, grace time.Duration) (stop func()) {
+// watch interrupts the guest when ctx ends and wakes it, and has it killed when
+// grace is over too, until stop is called.
+func (g *guest) watch(ctx context.Context, grace time.Duration, wake func()) (stop func()) {
 	returned := make(chan struct{})
 	finished := make(chan struct{})
 	unhook := context.AfterFunc(ctx, func() {
@@ -170,10 +174,12 @@ func (g *guest) watch(ctx context.Context, grace time.Duration) (stop func()) {
 		defer ticker.Stop()
 		deadline := time.NewTimer(grace)
 		defer deadline.Stop()
+		g.words.trip()
+		wake()
 		for {
-			g.words.trip()
 			select {
 			case <-ticker.C:
+				g.words.trip()
 			case <-deadline.C:
 				g.killed.Store(true)
 			case <-returned:

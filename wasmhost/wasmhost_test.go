@@ -516,3 +516,14 @@ func TestDamagedCacheIsReplaced(t *testing.T) {
 	}
 	open()
 }
+
+// A script whose last statement is a wait must not be taken for one that
+// finished, when the end of its context cuts the wait short.
+func TestWaitThatIsCutShortIsNoSuccess(t *testing.T) {
+	s := newSession(t, wasmhost.SessionOptions{})
+	for range 30 {
+		if r := runFor(t, s, 5*time.Millisecond, "import time\ntime.sleep(1e6)"); r.Outcome != wasmhost.Timeout {
+			t.Fatalf("outcome %s, want timeout", r.Outcome)
+		}
+	}
+}

@@ -13,6 +13,8 @@
 #define Py_BUILD_CORE 1
 #include "Python.h"
 #include "pycore_ceval.h"
+#include "pycore_gc.h"
+#include "pycore_interp.h"
 #include "pycore_pystate.h"
 #include "pycore_runtime.h"
 #include "pycore_signal.h"
@@ -304,6 +306,54 @@ call_run(const char *name)
     return 0;
 }
 
+/* immortalize makes an object's reference count stand still, and those of what
+ * it refers to. Tracked objects are only marked: settle_objects visits each. */
+static int
+immortalize(PyObject *op, void *Py_UNUSED(arg))
+{
+    if (op == NULL || _Py_IsImmortal(op))
+        return 0;
+    op->ob_refcnt = _Py_IMMORTAL_REFCNT;
+    if (PyCode_Check(op)) { /* which the collector doesn't know */
+        PyCodeObject *code = (PyCodeObject *)op;
+        PyObject *parts[] = {
+            code->co_consts, code->co_names, code->co_exceptiontable, code->co_localsplusnames,
+            code->co_localspluskinds, code->co_filename, code->co_name, code->co_qualname, code->co_linetable,
+        };
+        for (size_t i = 0; i < Py_ARRAY_LENGTH(parts); i++)
+            immortalize(parts[i], NULL);
+    }
+    else if (Py_TYPE(op)->tp_traverse != NULL && !(PyObject_IS_GC(op) && PyObject_GC_IsTracked(op))) {
+        return Py_TYPE(op)->tp_traverse(op, immortalize, NULL);
+    }
+    return 0;
+}
+
+/* settle_objects makes the snapshot's objects permanent, so that a fork that
+ * only uses them doesn't write to their pages: frozen, since a collection writes
+ * to what it looks at, and immortal, since each use writes to a reference count.
+ * None of them is ever freed, which is what a fork of the snapshot wants. */
+static int32_t
+settle_objects(void)
+{
+    PyGC_Collect();
+    PyObject *gc = PyImport_ImportModule("gc");
+    PyObject *frozen = gc ? PyObject_CallMethod(gc, "freeze", NULL) : NULL;
+    Py_XDECREF(gc);
+    if (frozen == NULL) {
+        PyErr_Print();
+        return -1;
+    }
+    Py_DECREF(frozen);
+    PyGC_Head *head = &PyInterpreterState_Get()->gc.permanent_generation.head;
+    for (PyGC_Head *each = _PyGCHead_NEXT(head); each != head; each = _PyGCHead_NEXT(each)) {
+        PyObject *op = _Py_FROM_GC(each);
+        immortalize(op, NULL);
+        Py_TYPE(op)->tp_traverse(op, immortalize, NULL);
+    }
+    return 0;
+}
+
 /* codeexec_prepare starts the interpreter and warms it. Nonzero: it failed,
  * and stderr says why. */
 EXPORT(codeexec_prepare)
@@ -324,18 +374,7 @@ codeexec_prepare(void)
         PyErr_Print();
         return -1;
     }
-    /* Objects of the snapshot leave the collector's lists: else a collection
-     * in a fork would write to every page that holds one. */
-    PyGC_Collect();
-    PyObject *gc = PyImport_ImportModule("gc");
-    PyObject *frozen = gc ? PyObject_CallMethod(gc, "freeze", NULL) : NULL;
-    Py_XDECREF(gc);
-    if (frozen == NULL) {
-        PyErr_Print();
-        return -1;
-    }
-    Py_DECREF(frozen);
-    return 0;
+    return settle_objects();
 }
 
 /* codeexec_after_fork makes a fork differ from its snapshot: randomness. */

@@ -1,7 +1,8 @@
 """Uncaught exceptions, the way a run reports them."""
 
 from collections.abc import Callable, Iterator
-from traceback import TracebackException
+from itertools import groupby, islice
+from traceback import FrameSummary, StackSummary, TracebackException
 from types import TracebackType
 from typing import Any
 
@@ -20,8 +21,14 @@ _HIDDEN = (
     "<frozen asyncio.runners>",
 )
 
-# Frames that are shown of a traceback, the innermost; and characters of text.
+# How many frames of a traceback are looked at, the innermost; and how many are
+# shown, from either end.
 _MAX_FRAMES = 1000
+_MAX_OUTER = 30
+_MAX_INNER = 70
+_MAX_REPEATED = 3
+
+# Characters of text.
 _MAX_TRACEBACK = 64_000
 _MAX_MESSAGE = 16_000
 
@@ -30,7 +37,6 @@ _MAX_MESSAGE = 16_000
 _name_of = type.__dict__["__name__"].__get__
 _traceback_of = BaseException.__dict__["__traceback__"].__get__
 
-_TracebackException = TracebackException
 _cell_number = source.cell_number
 
 
@@ -46,9 +52,9 @@ def describe(
         _add_reason(exc, explain_name)
     traceback = _traceback_of(exc)
     limit = -_MAX_FRAMES if _is_deep(traceback) else None
-    summary = _TracebackException(type(exc), exc, traceback, limit=limit, compact=True)
+    summary = TracebackException(type(exc), exc, traceback, limit=limit, compact=True)
     for part in _parts(summary):
-        part.stack[:] = [frame for frame in part.stack if not frame.filename.startswith(_HIDDEN)]
+        part.stack = _Stack(f for f in part.stack if not f.filename.startswith(_HIDDEN))
     error = {
         "type": _name_of(type(exc)),
         "message": shorten(summary._str, _MAX_MESSAGE),
@@ -132,6 +138,34 @@ def _add_reason(exc: NameError, explain_name: Callable[[str], str | None]) -> No
         return
     if reason and reason not in getattr(exc, "__notes__", ()):
         exc.add_note(reason)
+
+
+class _Stack(StackSummary):
+    """A stack of which only what is shown gets formatted.
+
+    That is the costly part: it parses each line again to find what to underline.
+    """
+
+    def format(self, **kwargs: Any) -> list[str]:
+        """Formats the frames as the interpreter does, without a too long middle."""
+        shown: list[FrameSummary | str] = []
+        for _, same in groupby(self, _place):
+            shown += islice(same, _MAX_REPEATED)
+            repeated = sum(1 for _ in same)
+            if repeated:
+                times = "time" if repeated == 1 else "times"
+                shown.append(f"  [Previous line repeated {repeated} more {times}]\n")
+        left_out = len(shown) - _MAX_OUTER - _MAX_INNER
+        if left_out > 1:
+            shown[_MAX_OUTER:-_MAX_INNER] = [f"  [{left_out} frames left out]\n"]
+        lines = []
+        for item in shown:
+            lines += [item] if isinstance(item, str) else StackSummary([item]).format(**kwargs)
+        return lines
+
+
+def _place(frame: FrameSummary) -> tuple[str, int | None, str]:
+    return frame.filename, frame.lineno, frame.name
 
 
 def _is_deep(traceback: TracebackType | None) -> bool:

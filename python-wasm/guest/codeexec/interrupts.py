@@ -68,7 +68,7 @@ def check() -> None:
     The host wakes a waiting guest a moment before it makes SIGINT pending.
     The short sleep lets that happen without spinning.
     """
-    if _state.seen and _state.armed:
+    if _state.seen:
         raise Interrupted(_MESSAGE)
     _sleep(0.001)
 

@@ -198,6 +198,7 @@ class EventLoop(base_events.BaseEventLoop):
         # If this loop is running, its present turn has counted these handles.
         counted = len(self._ready) if outer_thread is not None else 0
 
+        self._generation = EventLoop.generation
         self._set_coroutine_origin_tracking(self._debug)
         self._roots.append(root)
         try:
@@ -305,8 +306,9 @@ class SessionLoop(EventLoop):
 
         What other tasks must not swallow (`SystemExit`, an interrupt) is raised.
         """
-        self._generation = EventLoop.generation
-        main = self.create_task(coro, name="main", context=context)
+        coro.__name__ = coro.__qualname__ = "main"
+        # Not by `create_task`, which may have become a factory of the user's.
+        main = Task(coro, loop=self, name="main", context=context)
         main._log_destroy_pending = False
         self._run(_Root(main), self._main_turns)
 

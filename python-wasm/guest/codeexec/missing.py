@@ -2,8 +2,7 @@
 
 import sys
 from collections.abc import Sequence
-from types import CodeType, ModuleType
-from typing import Any
+from types import ModuleType
 
 __all__ = ["install"]
 
@@ -49,7 +48,9 @@ class _MissingModules:
     """
 
     @staticmethod
-    def find_spec(name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> None:
+    def find_spec(
+        name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> None:
         # The callers are importlib's _find_spec and, for an import, this one.
         if path is None and _getframe(2).f_code.co_name == "_find_and_load_unlocked":
             raise ModuleNotFoundError(_explain(name), name=name)
@@ -67,7 +68,7 @@ def install() -> None:
 def _explain(name: str) -> str:
     message = f"No module named {name!r}"
     if name in _stdlib:
-        return f"{message}: this module of the standard library cannot work in the sandbox"
+        return f"{message}: this module of the standard library is not in the sandbox"
     instead = _INSTEAD.get(name)
     hint = f" ({instead})" if instead else ""
     return (

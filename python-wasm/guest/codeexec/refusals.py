@@ -24,5 +24,7 @@ NO_DESCRIPTORS = (
 NO_SIGNALS = "the sandbox has no signals; use asyncio.timeout() to limit time"
 NO_CTYPES = "the sandbox has no ctypes and no shared libraries; use pure Python or an MCP tool"
 NO_DEBUGGER = "the sandbox has no terminal for a debugger; print what you want to see"
-NO_PIPES = "the sandbox has no processes to connect by a pipe; use a list or asyncio.Queue()"
-NO_INPUT = "the sandbox has no one to ask: standard input is empty"
+NO_PIPES = (
+    "the sandbox has no processes to connect by a pipe; use asyncio.Queue(), or ThreadPoolExecutor "
+    "in place of a Pool"
+)

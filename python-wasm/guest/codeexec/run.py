@@ -9,6 +9,7 @@ import builtins
 import contextvars
 import gc
 import importlib
+import io
 import logging
 import os
 import random
@@ -17,10 +18,9 @@ import tempfile
 import time
 import types
 import uuid
-from collections.abc import Iterable, Iterator
 from typing import Any
 
-from codeexec import errors, host, interrupts, loop, missing, sandbox, source, streams
+from codeexec import errors, host, interrupts, loop, missing, sandbox, source, streams, unawaited
 
 __all__ = ["after_fork", "main", "prepare"]
 
@@ -42,11 +42,10 @@ _FAILED = 1
 _INTERRUPTED = 130
 
 _MAX_VALUE = 1_000_000  # characters of a value's repr
-_RESERVE = 1 << 18  # bytes that are freed to report a MemoryError
+_RESERVE = 1 << 20  # bytes that are freed to report a MemoryError
 _MIN_RECURSION_LIMIT = 1000
 _MAX_SHOWN = 10  # names of calls in a note
 
-_CoroutineType = types.CoroutineType
 _set_running_loop = loop.events._set_running_loop
 _compile_cell = source.compile_cell
 _is_coroutine = source.is_coroutine
@@ -62,11 +61,6 @@ class _End:
         self.value: str | None = None
         self.failure: BaseException | None = None
 
-    def fail(self, exc: BaseException) -> None:
-        """Notes an exception; the first one counts."""
-        if self.failure is None:
-            self.failure = exc
-
 
 class _Session:
     """The state that one run leaves to the next."""
@@ -76,8 +70,8 @@ class _Session:
         self.namespace = vars(self.main)
         self.context = contextvars.copy_context()
         self.loop = loop.SessionLoop()
-        self.unawaited = _Unawaited()
-        self.reserve: bytearray | None = bytearray(_RESERVE)
+        self.unawaited = unawaited.Unawaited()
+        self.reserve: io.BufferedReader | None = None
 
     def run(self, code: str, cell: int, env: dict[str, Any]) -> dict[str, Any]:
         """Executes the code of the run number `cell` and returns the outcome."""
@@ -85,16 +79,12 @@ class _Session:
         try:
             self._begin(code, end, env)
             interrupts.arm()
-            try:
-                self.loop.run_main(self._execute(code, end), self.context)
-            except BaseException as exc:
-                end.fail(exc)  # Of another task, or an interrupt in the loop itself.
-            self._settle(end)
+            self._drive(code, end)
             result = self._conclude(end)
         except BaseException as exc:
             # Interrupted between two steps, or out of memory.
             interrupts.disarm()
-            end.fail(exc)
+            self._fail(end, exc)
             result = self._conclude_briefly(end)
         finally:
             interrupts.disarm()
@@ -111,11 +101,50 @@ class _Session:
         _modules["__main__"] = self.main
         # Warnings are shown once in a run, not once in a session.
         self.namespace.pop("__warningregistry__", None)
-        self.namespace |= _MAIN_NAMES
-        if self.reserve is None:
-            self.reserve = bytearray(_RESERVE)
+        self.namespace.update(_MAIN_NAMES)
+        if self.loop.is_closed():
+            self._renew_loop()
+        self._keep_reserve()
         source.remember(code, source.cell_name(end.cell))
         _mcp_hooks.begin_run(env, self.namespace)
+
+    def _fail(self, end: _End, exc: BaseException) -> None:
+        """Notes an exception of the run; the first one counts."""
+        if end.failure is None:
+            end.failure = exc
+        if errors.is_a(exc, MemoryError):
+            self.reserve = None  # From here on, memory is needed for the report.
+
+    def _keep_reserve(self) -> None:
+        """Sets memory aside, so that running out of it can be reported.
+
+        The buffer of a file is memory that nothing writes to, so that it costs
+        the session no page.  It must not be part of the snapshot, whose objects
+        are immortal.
+        """
+        if self.reserve is None:
+            try:
+                self.reserve = _BufferedReader(_BytesIO(), _RESERVE)
+            except MemoryError:
+                pass  # This run may be the one that frees some.
+
+    def _drive(self, code: str, end: _End) -> None:
+        """Executes user code, and ends what it left behind."""
+        turn = False
+        try:
+            self.loop.run_main(self._execute(code, end), self.context)
+            turn = True
+        except BaseException as exc:
+            self._fail(end, exc)  # An exit of another task, or an interrupt in the loop itself.
+        try:
+            if not self.loop.is_settled():
+                self._settle(turn)
+            self.loop.report_unretrieved()
+            self.unawaited.report(self.namespace)
+        except BaseException as exc:
+            self._fail(end, exc)
+        if not self.loop.is_settled():
+            self._renew_loop()
 
     async def _execute(self, code: str, end: _End) -> None:
         """Executes user code.  Does not raise: `end` has what came of it.
@@ -133,26 +162,14 @@ class _Session:
                 self.unawaited.expect(value)
                 end.value = _repr(value)
         except BaseException as exc:
-            end.fail(exc)
+            self._fail(end, exc)
         finally:
             _undo_sabotage()
 
-    def _settle(self, end: _End) -> None:
-        """Ends what the code left behind, within this run."""
-        try:
-            if not self.loop.is_settled():
-                self._settle_tasks(end)
-            self.loop.report_unretrieved()
-            self.unawaited.report(self.namespace)
-        except BaseException as exc:
-            end.fail(exc)
-        if not self.loop.is_settled():
-            self._renew_loop()
-
-    def _settle_tasks(self, end: _End) -> None:
+    def _settle(self, turn: bool) -> None:
         _undo_sabotage()
         try:
-            cut_off = self.loop.settle(turn=not interrupts.seen())
+            cut_off = self.loop.settle(turn=turn)
             if cut_off and not interrupts.seen():
                 _note_cut_off(cut_off)
         finally:
@@ -163,7 +180,7 @@ class _Session:
         # Finalizers may print, and what they print belongs to this run.  The
         # objects that a run leaves in cycles are mostly young.
         end.failure = None
-        if gc.isenabled():
+        if _gc_is_enabled():
             _collect(1)
         streams.flush()
         return result | _interruption()
@@ -192,12 +209,6 @@ class _Session:
     def _describe(self, exc: BaseException, cell: int) -> dict[str, Any]:
         try:
             return errors.describe(exc, cell, _mcp_hooks.explain_name)
-        except MemoryError:
-            self.reserve = None
-        except Exception:
-            return errors.describe_briefly(exc, cell)
-        try:
-            return errors.describe(exc, cell)
         except Exception:
             return errors.describe_briefly(exc, cell)
 
@@ -222,71 +233,6 @@ class _Session:
         except Exception as exc:
             streams.note(f"codeexec: {exc}")
         streams.flush_own()
-
-
-class _Unawaited:
-    """Finds tool calls that were made but not awaited, though something holds them.
-
-    Of a coroutine that nothing holds, the interpreter warns itself.
-    """
-
-    def __init__(self) -> None:
-        self._value: Any = None
-        # Kept, so that the interpreter does not warn of them in a later run.
-        self._reported: list[types.CoroutineType] = []
-
-    def expect(self, value: Any) -> None:
-        """Notes the value of a run's last expression."""
-        self._value = value if type(value) is _CoroutineType else None
-
-    def report(self, namespace: dict[str, Any]) -> None:
-        """Says on stderr which coroutines of this run should have been awaited."""
-        for coro in _coroutines(namespace.values()):
-            if _is_tool_call(coro):
-                self._report(coro)
-        if self._value is not None:
-            self._report(self._value)
-            self._value = None
-        if self._reported:
-            self._forget_used()
-
-    def _report(self, coro: types.CoroutineType) -> None:
-        if _is_unused(coro) and not any(coro is other for other in self._reported):
-            self._reported.append(coro)
-            streams.note(f"RuntimeWarning: {sandbox.unawaited_message(coro)}")
-
-    def _forget_used(self) -> None:
-        """Drops the coroutines that were awaited, or that nothing else holds."""
-        kept = []
-        while self._reported:
-            coro = self._reported.pop()
-            # The references are this variable and the call's argument.
-            if _getrefcount(coro) > 2 and _is_unused(coro):
-                kept.append(coro)
-            elif _is_unused(coro):
-                coro.close()
-        self._reported = kept
-
-
-def _coroutines(values: Iterable[Any]) -> Iterator[types.CoroutineType]:
-    """The coroutines among values, and in the collections of them among values."""
-    for value in values:
-        kind = type(value)
-        if kind is _CoroutineType:
-            yield value
-        elif value and (kind is list or kind is tuple or kind is dict):
-            items = value.values() if kind is dict else value
-            if type(next(iter(items))) is _CoroutineType:
-                yield from (item for item in items if type(item) is _CoroutineType)
-
-
-def _is_tool_call(coro: types.CoroutineType) -> bool:
-    return coro.cr_code.co_filename.startswith("<frozen mcp")
-
-
-def _is_unused(coro: types.CoroutineType) -> bool:
-    """Whether a coroutine has neither been started nor closed."""
-    return coro.cr_frame is not None and not coro.cr_running and not coro.cr_suspended
 
 
 def _note_cut_off(calls: list[str]) -> None:
@@ -347,6 +293,7 @@ def prepare() -> None:
     loop.install()
     source.install()
     sandbox.install()
+    unawaited.install()
     missing.install()
     sys.argv = [""]
     for folder in ("", missing.PACKAGES):
@@ -376,7 +323,13 @@ def after_fork() -> None:
 def main(request: bytes) -> None:
     """Executes the run that a request frame describes, and writes the outcome."""
     header = host.read_request(request)
-    host.write_result(_session.run(header["code"], header["cell"], header.get("env") or {}))
+    result = _session.run(header["code"], header["cell"], header.get("env") or {})
+    try:
+        host.write_result(result)
+    except (MemoryError, OverflowError):
+        # There is no memory for it, or it is larger than the host accepts.
+        _session.reserve = None
+        host.write_result({key: result[key] for key in ("outcome", "exit_code")})
 
 
 def _warm_up() -> None:
@@ -424,9 +377,10 @@ def _restore_modules() -> None:
 _VITAL = frozenset({"asyncio", "builtins", "codeexec", "codeexec.run", "io", "os", "sys"})
 _update = _builtins.update
 _eval = eval
+_BufferedReader, _BytesIO = io.BufferedReader, io.BytesIO
 _repr = repr
 _collect = gc.collect
-_getrefcount = sys.getrefcount
+_gc_is_enabled = gc.isenabled
 _gettrace, _settrace = sys.gettrace, sys.settrace
 _getprofile, _setprofile = sys.getprofile, sys.setprofile
 _getrecursionlimit, _setrecursionlimit = sys.getrecursionlimit, sys.setrecursionlimit

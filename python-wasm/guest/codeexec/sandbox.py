@@ -14,14 +14,13 @@ import signal
 import sys
 import threading
 import time
-import warnings
 from collections.abc import Callable, Iterable
-from types import CoroutineType, ModuleType
+from types import ModuleType
 from typing import Any, NoReturn
 
 from codeexec import Interrupted, refusals, streams
 
-__all__ = ["install", "unawaited_message"]
+__all__ = ["install"]
 
 _ABORTED = 134  # What a shell reports of a process that `abort()` ended.
 
@@ -38,12 +37,9 @@ _SIGNAL_NAMES = (
 ).split()
 
 _flush = streams.flush
-_note = streams.note
 _exit = _codeexec.exit
 _sleep = time.sleep
-_getframe = sys._getframe
 _default_unraisablehook = sys.__unraisablehook__
-_warn = warnings.warn
 
 
 def install() -> None:
@@ -55,27 +51,6 @@ def install() -> None:
     _refuse_processes()
     _refuse(sys, ("breakpointhook", "__breakpointhook__"), RuntimeError, refusals.NO_DEBUGGER)
     sys.unraisablehook = sys.__unraisablehook__ = _unraisable
-    warnings._warn_unawaited_coroutine = _warn_unawaited
-
-
-def unawaited_message(coro: CoroutineType) -> str:
-    """What to say of a coroutine that was made and never awaited."""
-    name = coro.__qualname__
-    return f"coroutine '{name}' was never awaited; write: await {name}(...)"
-
-
-def _warn_unawaited(coro: CoroutineType) -> None:
-    """Warns of a coroutine that was dropped before it ran.
-
-    The interpreter calls this wherever the last reference goes away.
-    """
-    frame, level = _getframe(1), 2
-    while frame is not None and frame.f_code.co_filename.startswith("<frozen codeexec"):
-        frame, level = frame.f_back, level + 1
-    if frame is not None:
-        _warn(unawaited_message(coro), RuntimeWarning, stacklevel=level)
-    else:
-        _note(f"RuntimeWarning: {unawaited_message(coro)}")
 
 
 def _refuse(owner: Any, names: Iterable[str], error: type[Exception], message: str) -> None:
@@ -177,6 +152,7 @@ def _refuse_signals() -> None:
     # what libraries are prepared for.
     names = ("signal", "raise_signal", "set_wakeup_fd", "siginterrupt")
     _refuse(signal, names, ValueError, refusals.NO_SIGNALS)
+    _refuse(_thread, ("interrupt_main",), RuntimeError, refusals.NO_SIGNALS)
     _explain_missing(signal, _SIGNAL_NAMES, refusals.NO_SIGNALS)
 
 

@@ -12,7 +12,15 @@ from inspect import CO_COROUTINE as _CO_COROUTINE
 from types import CodeType
 from typing import Any
 
-__all__ = ["cell_name", "cell_number", "compile_cell", "forget", "install", "is_coroutine", "remember"]
+__all__ = [
+    "cell_name",
+    "cell_number",
+    "compile_cell",
+    "forget",
+    "install",
+    "is_coroutine",
+    "remember",
+]
 
 _FLAGS = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
 _ONLY_AST = ast.PyCF_ONLY_AST

@@ -96,7 +96,9 @@ def _refuse(*args: object, **kwargs: object) -> NoReturn:
 class socket:
     """An endpoint of a connection, which cannot be made: raises `OSError`."""
 
-    def __init__(self, family: int = -1, type: int = -1, proto: int = -1, fileno: Any = None) -> None:
+    def __init__(
+        self, family: int = -1, type: int = -1, proto: int = -1, fileno: Any = None
+    ) -> None:
         raise OSError(_NO_NETWORK)
 
     accept = bind = connect = connect_ex = detach = dup = fileno = get_inheritable = _refuse
@@ -216,13 +218,18 @@ def inet_aton(ip_address: str) -> bytes:
     """Packs an IPv4 address, which may have less than four parts (``127.1``)."""
     parts = ip_address.split(".")
     try:
-        numbers = [int(part, 0 if part[:2] in ("0x", "0X") else 8 if part[:1] == "0" else 10) for part in parts]
-        *heads, last = numbers
-        if len(numbers) > 4 or any(not 0 <= head < 256 for head in heads):
+        *heads, last = map(_address_part, parts)
+        if len(heads) > 3 or any(not 0 <= head < 256 for head in heads):
             raise ValueError
         return bytes(heads) + last.to_bytes(4 - len(heads), "big")
     except (ValueError, OverflowError):
         raise OSError("illegal IP address string passed to inet_aton") from None
+
+
+def _address_part(text: str) -> int:
+    """A part of an IPv4 address: decimal, octal (``0...``) or hexadecimal (``0x...``)."""
+    lower = text.lower()
+    return int(lower, 16 if lower.startswith("0x") else 8 if lower.startswith("0") else 10)
 
 
 def inet_ntoa(packed_ip: bytes) -> str:
@@ -257,4 +264,6 @@ def inet_ntop(address_family: int, packed_ip: bytes) -> str:
     return str(kind(bytes(packed_ip)))
 
 
-__all__ = [name for name in globals() if not name.startswith("_") and name not in ("enum", "io", "sys")]
+__all__ = [
+    name for name in globals() if not name.startswith("_") and name not in ("enum", "io", "sys")
+]

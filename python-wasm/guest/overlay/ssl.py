@@ -247,8 +247,9 @@ def create_default_context(
     """Makes a context with the usual settings."""
     if not isinstance(purpose, Purpose):
         raise TypeError(purpose)
-    is_client = purpose is Purpose.SERVER_AUTH
-    return SSLContext(_SSLMethod.PROTOCOL_TLS_CLIENT if is_client else _SSLMethod.PROTOCOL_TLS_SERVER)
+    if purpose is Purpose.SERVER_AUTH:
+        return SSLContext(_SSLMethod.PROTOCOL_TLS_CLIENT)
+    return SSLContext(_SSLMethod.PROTOCOL_TLS_SERVER)
 
 
 def _create_unverified_context(

@@ -160,8 +160,11 @@ def _quote(arg: str) -> str:
         # Backslashes are only special in front of a quote.
         quoted.append("\\" * (2 * backslashes + 1 if char == '"' else backslashes) + char)
         backslashes = 0
+    text = "".join(quoted)
     tail = "\\" * backslashes
-    return f'"{"".join(quoted)}{tail * 2}"' if " " in arg or "\t" in arg or not arg else "".join(quoted) + tail
+    if arg and " " not in arg and "\t" not in arg:
+        return text + tail
+    return f'"{text}{tail * 2}"'
 
 
 def _args_from_interpreter_flags() -> list[str]:

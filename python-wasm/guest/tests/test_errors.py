@@ -99,6 +99,9 @@ class Tracebacks(unittest.TestCase):
         result = Session().run("def f(): f()\nf()")
         self.assertEqual("RecursionError", result.error["type"])
         self.assertIn("more times", result.error["traceback"])
+        result = Session().run("def f():\n    g()\ndef g():\n    f()\nf()")
+        self.assertIn("frames left out", result.error["traceback"])
+        self.assertTrue(result.error["traceback"].endswith("RecursionError: maximum recursion depth exceeded\n"))
 
     def test_hostile_exceptions(self):
         tests = [

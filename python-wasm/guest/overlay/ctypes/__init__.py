@@ -24,7 +24,8 @@ class _Type(type):
     """The type of data types; ``c_int * 3`` is one as well."""
 
     def __mul__(cls, length: int) -> "type[_Data]":
-        return _Type(f"{cls.__name__}_Array_{length}", (Array,), {"_type_": cls, "_length_": length})
+        members = {"_type_": cls, "_length_": length}
+        return _Type(f"{cls.__name__}_Array_{length}", (Array,), members)
 
     __rmul__ = __mul__
 
@@ -132,5 +133,5 @@ def CFUNCTYPE(restype: Any, *argtypes: Any, **kwargs: Any) -> type[_Data]:
 PYFUNCTYPE = CFUNCTYPE
 
 addressof = alignment = byref = cast = create_string_buffer = create_unicode_buffer = _refuse
-get_errno = memmove = memset = pointer = resize = set_errno = sizeof = string_at = wstring_at = _refuse
-ARRAY = SetPointerType = c_buffer = memoryview_at = _refuse
+get_errno = memmove = memset = pointer = resize = set_errno = sizeof = string_at = _refuse
+ARRAY = SetPointerType = c_buffer = memoryview_at = wstring_at = _refuse

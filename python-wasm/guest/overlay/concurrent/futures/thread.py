@@ -14,6 +14,9 @@ from codeexec import Interrupted as _Interrupted
 __all__ = ["BrokenThreadPool", "ThreadPoolExecutor"]
 
 
+_BROKEN = "A thread initializer failed, the thread pool is not usable anymore"
+
+
 class BrokenThreadPool(_base.BrokenExecutor):
     """The initializer of a `ThreadPoolExecutor` has failed."""
 
@@ -48,7 +51,7 @@ class ThreadPoolExecutor(_base.Executor):
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> _base.Future:
         """Calls ``fn(*args, **kwargs)`` and returns a finished future."""
         if self._broken:
-            raise BrokenThreadPool("A thread initializer failed, the thread pool is not usable anymore")
+            raise BrokenThreadPool(_BROKEN)
         if self._shutdown:
             raise RuntimeError("cannot schedule new futures after shutdown")
         future = _base.Future()
@@ -73,9 +76,7 @@ class ThreadPoolExecutor(_base.Executor):
         except BaseException:
             _base.LOGGER.critical("Exception in initializer:", exc_info=True)
             self._broken = True
-            future.set_exception(
-                BrokenThreadPool("A thread initializer failed, the thread pool is not usable anymore")
-            )
+            future.set_exception(BrokenThreadPool(_BROKEN))
             return False
         return True
 
