@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/tetratelabs/wazero/sys"
@@ -44,7 +43,6 @@ type Session struct {
 
 	closing   context.Context // ends when the session closes
 	interrupt context.CancelFunc
-	closeOnce sync.Once
 }
 
 // NewSession forks a session from the warm interpreter.
