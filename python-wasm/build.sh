@@ -277,7 +277,7 @@ build_link() {
 		-I"$CPYTHON_SRC/Include" -I"$CPYTHON_SRC/Include/internal" -I"$py" -I. --embed-dir=. \
 		-c "$here/glue/codeexec.c" -o codeexec.o
 	$CC $(wasm_flags) -mexec-model=reactor -Wl,-z,stack-size=8388608 -Wl,--stack-first \
-		-Wl,--gc-sections -Wl,--strip-all -Wl,-O2 codeexec.o "$py/libpython3.13.a" \
+		-Wl,--gc-sections -Wl,--strip-all -Wl,-O2 -Wl,--wrap=close codeexec.o "$py/libpython3.13.a" \
 		"$py/Modules/_decimal/libmpdec/libmpdec.a" "$py/Modules/expat/libexpat.a" "$py"/Modules/_hacl/*.a \
 		-L"$lib" -lsqlite3 -llzma -lbz2 -lz -ldl -lm \
 		-lwasi-emulated-signal -lwasi-emulated-getpid -lwasi-emulated-process-clocks -o python.wasm

@@ -117,30 +117,40 @@ func New(ctx context.Context, opts Options) (*Engine, error) {
 	return e, nil
 }
 
-// compile sets e.runtime and e.compiled. A cache that can't be used is done without.
+// compile sets e.runtime and e.compiled. A damaged cache is replaced, and one
+// that can't be used is done without.
 func (e *Engine) compile(ctx context.Context, module []byte) error {
 	dir, known, err := e.cacheDir(module)
-	if err == nil {
-		e.cache, err = wazero.NewCompilationCacheWithDir(dir)
-	}
-	if err != nil {
-		e.opts.Logger.Warn("machine code can't be cached; every start compiles anew", "error", err)
-	}
 	if !known {
 		e.opts.Progress("compiling Python for this machine; only the first run takes this long")
 	}
-	err = e.compileWith(ctx, module)
-	if err == nil || e.cache == nil || ctx.Err() != nil {
-		return err
+	if err == nil {
+		if e.cache, err = wazero.NewCompilationCacheWithDir(dir); err == nil {
+			compileErr := e.compileWith(ctx, module)
+			if compileErr == nil || ctx.Err() != nil {
+				return compileErr
+			}
+			e.opts.Logger.Warn("discarding cached machine code", "dir", dir, "error", compileErr)
+			if err = e.discardCache(ctx, dir); err == nil {
+				e.cache, err = wazero.NewCompilationCacheWithDir(dir)
+			}
+		}
 	}
-	// What is wrong may be the cache: once more without what it holds.
-	e.opts.Logger.Warn("discarding cached machine code", "dir", dir, "error", err)
-	err = errors.Join(e.runtime.Close(ctx), e.cache.Close(ctx), os.RemoveAll(dir))
-	e.runtime, e.cache = nil, nil
 	if err != nil {
-		e.opts.Logger.Warn("discarding cached machine code", "dir", dir, "error", err)
+		e.cache = nil
+		e.opts.Logger.Warn("machine code can't be cached; every start compiles anew", "error", err)
 	}
 	return e.compileWith(ctx, module)
+}
+
+// discardCache removes what the cache holds. The runtime that used it goes too.
+func (e *Engine) discardCache(ctx context.Context, dir string) error {
+	err := errors.Join(e.runtime.Close(ctx), e.cache.Close(ctx), os.RemoveAll(dir))
+	e.runtime, e.cache = nil, nil
+	if err != nil {
+		return err
+	}
+	return os.MkdirAll(dir, 0o700)
 }
 
 func (e *Engine) compileWith(ctx context.Context, module []byte) error {

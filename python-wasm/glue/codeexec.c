@@ -35,6 +35,16 @@ IMPORT(read) int32_t host_read(int32_t id, void *buf, int32_t len);
 IMPORT(cancel) int32_t host_cancel(int32_t id);
 IMPORT(write) int32_t host_write(int32_t kind, const void *chunk, int32_t len);
 
+/* close of the standard streams and of "/", the one preopened directory, does
+ * nothing: the host can't open them again, and later runs need them. */
+enum { LAST_PERMANENT_FD = 3 };
+int __real_close(int fd);
+int
+__wrap_close(int fd)
+{
+    return fd >= 0 && fd <= LAST_PERMANENT_FD ? 0 : __real_close(fd);
+}
+
 /* The negative results of the imports. */
 enum {
     TOO_BIG = -1,

@@ -8,7 +8,15 @@ from typing import Any
 
 from codeexec import source
 
-__all__ = ["describe", "describe_briefly", "describe_exit", "exit_status", "shorten"]
+__all__ = [
+    "describe",
+    "describe_briefly",
+    "describe_exit",
+    "exit_status",
+    "is_hidden",
+    "shorten",
+    "visible",
+]
 
 # Frames between the user's and the interpreter's that say nothing to the user.
 _HIDDEN = (
@@ -128,6 +136,25 @@ def shorten(text: str, limit: int) -> str:
 def is_a(exc: BaseException, kind: type[BaseException]) -> bool:
     """`isinstance`, which does not ask the exception for its `__class__`."""
     return issubclass(type(exc), kind)
+
+
+def visible(traceback: TracebackType | None) -> TracebackType | None:
+    """A traceback without the frames that say nothing to the user."""
+    shown = []
+    while traceback is not None:
+        if not traceback.tb_frame.f_code.co_filename.startswith(_HIDDEN):
+            shown.append(traceback)
+        traceback = traceback.tb_next
+    result = None
+    for part in reversed(shown):
+        result = TracebackType(result, part.tb_frame, part.tb_lasti, part.tb_lineno)
+    return result
+
+
+def is_hidden(coro: object) -> bool:
+    """Whether a coroutine is not of the user's code."""
+    code = getattr(coro, "cr_code", None)
+    return code is not None and code.co_filename.startswith(_HIDDEN)
 
 
 def _add_reason(exc: NameError, explain_name: Callable[[str], str | None]) -> None:

@@ -60,13 +60,14 @@ class Reply(NamedTuple):
 def call(op: str, params: dict[str, Any], attachments: Sequence[bytes] = ()) -> Reply:
     """Calls the host and blocks until it has answered.
 
-    Raises `HostError` for an error response, and `ValueError` or `TypeError`
-    for parameters that JSON cannot hold.
+    Raises `HostError` for an error response, `OverflowError` if the request is
+    larger than the host accepts, and `ValueError` or `TypeError` for parameters
+    that JSON cannot hold.
 
     >>> call("servers.list", {}).value
     [{'name': 'github', ...}]
     """
-    number = _submit(_request(op, params, attachments))
+    number = _send(_request(op, params, attachments))
     try:
         while _wait(number, None) != number:
             interrupts.check()
@@ -81,7 +82,7 @@ async def call_async(op: str, params: dict[str, Any], attachments: Sequence[byte
 
     Cancelling the caller cancels the call on the host.  Raises like `call`.
     """
-    number = _submit(_request(op, params, attachments))
+    number = _send(_request(op, params, attachments))
     future = _get_running_loop().create_future()
     _in_flight[number] = _Call(op, params, future)
     try:
@@ -150,6 +151,15 @@ def read_request(frame: bytes) -> dict[str, Any]:
 def write_result(result: dict[str, Any]) -> None:
     """Hands the outcome of a run to the host."""
     _write(_RESULT, _dumps(result).encode())
+
+
+def _send(frame: bytes) -> int:
+    try:
+        return _submit(frame)
+    except RuntimeError as exc:
+        if interrupts.seen():
+            interrupts.check()  # The run is over, and so is its right to call.
+        raise HostError("LimitExceeded", str(exc)) from None
 
 
 def _finish(number: int) -> None:

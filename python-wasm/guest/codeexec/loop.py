@@ -25,7 +25,7 @@ from time import sleep as _sleep
 from types import FrameType
 from typing import Any, NoReturn
 
-from codeexec import Interrupted, host, interrupts, refusals
+from codeexec import Interrupted, errors, host, interrupts, refusals
 
 __all__ = ["EventLoop", "EventLoopPolicy", "SessionLoop", "install", "outside_loop"]
 
@@ -188,6 +188,17 @@ class EventLoop(base_events.BaseEventLoop):
             return  # It has ended the run already.
         if self._generation == EventLoop.generation:
             super().call_exception_handler(context)
+
+    def default_exception_handler(self, context: dict[str, Any]) -> None:
+        """Logs an error, with no frame or coroutine but the user's."""
+        exc = context.get("exception")
+        if exc is not None:
+            exc.__traceback__ = errors.visible(exc.__traceback__)
+        task = context.get("future")
+        if isinstance(task, Task) and errors.is_hidden(task.get_coro()):
+            context = {**context, "tool call": task.get_coro().__qualname__}
+            del context["future"]
+        super().default_exception_handler(context)
 
     def _run[T](self, root: _Root, body: Callable[[_Root], T]) -> T:
         """Calls `body` with this loop as the running one, whatever ran before."""

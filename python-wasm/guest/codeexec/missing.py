@@ -16,13 +16,16 @@ _CHARTS = "draw with render_chart(...)"
 
 # What to use instead of packages that are asked for often.
 _INSTEAD = {
+    "IPython": "use display(...)",
     "aiohttp": _NETWORK,
     "bs4": "use html.parser",
     "dateutil": "use datetime.fromisoformat() and datetime.strptime()",
     "httpx": _NETWORK,
     "lxml": "use xml.etree.ElementTree or html.parser",
     "matplotlib": _CHARTS,
+    "nest_asyncio": "asyncio.run() works without it",
     "numpy": _NUMBERS,
+    "openpyxl": "use csv",
     "pandas": _NUMBERS,
     "pip": "nothing can be installed",
     "plotly": _CHARTS,
@@ -52,7 +55,8 @@ class _MissingModules:
         name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> None:
         # The callers are importlib's _find_spec and, for an import, this one.
-        if path is None and _getframe(2).f_code.co_name == "_find_and_load_unlocked":
+        is_import = _getframe(2).f_code.co_name == "_find_and_load_unlocked"
+        if path is None and is_import and sys.meta_path[-1] is _MissingModules:
             raise ModuleNotFoundError(_explain(name), name=name)
 
 

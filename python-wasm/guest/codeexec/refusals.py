@@ -15,9 +15,7 @@ NO_PARALLEL_PROCESSES = (
     "the sandbox has no processes; call the function directly, or use ThreadPoolExecutor, "
     "which runs each call at once"
 )
-NO_THREADS = (
-    "the sandbox has no threads; call the function directly, or use asyncio.create_task()"
-)
+NO_THREADS = "the sandbox has no threads; call the function directly, or use asyncio.create_task()"
 NO_DESCRIPTORS = (
     "the sandbox has no descriptors to wait for; await an MCP tool call or asyncio.sleep() instead"
 )

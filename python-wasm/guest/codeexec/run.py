@@ -20,7 +20,18 @@ import types
 import uuid
 from typing import Any
 
-from codeexec import errors, host, interrupts, loop, missing, sandbox, source, streams, unawaited
+from codeexec import (
+    errors,
+    host,
+    interrupts,
+    loop,
+    missing,
+    pristine,
+    sandbox,
+    source,
+    streams,
+    unawaited,
+)
 
 __all__ = ["after_fork", "main", "prepare"]
 
@@ -43,9 +54,24 @@ _INTERRUPTED = 130
 
 _MAX_VALUE = 1_000_000  # characters of a value's repr
 _RESERVE = 1 << 20  # bytes that are freed to report a MemoryError
-_MIN_RECURSION_LIMIT = 1000
 _MAX_SHOWN = 10  # names of calls in a note
 
+# What every session will run once, so that it is specialised and cached.
+_WARM_UP = (
+    "x = 1",
+    "import asyncio\nawait asyncio.gather(asyncio.sleep(0), asyncio.sleep(0))",
+    "async def f(): return 1\nasyncio.run(f())",
+    "1 / 0",
+    "undefined",
+    "1 +",
+    "[1, 2]",
+)
+
+# Private references, for user code may patch every module.
+_builtins = vars(builtins)
+_eval, _repr = eval, repr
+_gc_is_enabled, _collect = gc.isenabled, gc.collect
+_BufferedReader, _BytesIO = io.BufferedReader, io.BytesIO
 _set_running_loop = loop.events._set_running_loop
 _compile_cell = source.compile_cell
 _is_coroutine = source.is_coroutine
@@ -97,11 +123,9 @@ class _Session:
         loop.EventLoop.generation += 1
         streams.restore()
         interrupts.install()
-        _restore_modules()
-        _modules["__main__"] = self.main
+        pristine.restore_modules(self.main)
         # Warnings are shown once in a run, not once in a session.
         self.namespace.pop("__warningregistry__", None)
-        self.namespace.update(_MAIN_NAMES)
         if self.loop.is_closed():
             self._renew_loop()
         self._keep_reserve()
@@ -124,9 +148,10 @@ class _Session:
         """
         if self.reserve is None:
             try:
+                _BufferedReader(_BytesIO(), 4 * _RESERVE)  # Is there more than that?
                 self.reserve = _BufferedReader(_BytesIO(), _RESERVE)
             except MemoryError:
-                pass  # This run may be the one that frees some.
+                pass  # This run needs what there is; it may free some.
 
     def _drive(self, code: str, end: _End) -> None:
         """Executes user code, and ends what it left behind."""
@@ -164,16 +189,16 @@ class _Session:
         except BaseException as exc:
             self._fail(end, exc)
         finally:
-            _undo_sabotage()
+            pristine.restore_builtins()
 
     def _settle(self, turn: bool) -> None:
-        _undo_sabotage()
+        pristine.restore_builtins()
         try:
             cut_off = self.loop.settle(turn=turn)
             if cut_off and not interrupts.seen():
                 _note_cut_off(cut_off)
         finally:
-            _undo_sabotage()
+            pristine.restore_builtins()
 
     def _conclude(self, end: _End) -> dict[str, Any]:
         result = self._outcome(end)
@@ -268,15 +293,6 @@ _mcp_hooks: Any = _Hooks()
 _session: _Session
 
 
-# What a run finds as it is, even if an earlier run has changed it.
-_builtins = vars(builtins)
-_saved_builtins: dict[str, Any] = {}
-_modules = sys.modules
-_saved_modules: dict[str, types.ModuleType] = {}
-_importers = sys.path_importer_cache
-_MAIN_NAMES = {"__name__": "__main__", "__builtins__": builtins}
-
-
 def prepare() -> None:
     """Gets the interpreter ready to be the snapshot of all sessions."""
     global _mcp_hooks, _session
@@ -287,8 +303,9 @@ def prepare() -> None:
             pass  # A build without that module, such as one without SQLite.
     try:
         _mcp_hooks = importlib.import_module("mcp._session")
-    except ModuleNotFoundError:
-        pass
+    except ModuleNotFoundError as exc:
+        if exc.name not in ("mcp", "mcp._session"):
+            raise
     interrupts.install()
     loop.install()
     source.install()
@@ -300,9 +317,9 @@ def prepare() -> None:
         if folder not in sys.path:
             sys.path.append(folder)
     streams.restore()
-    _saved_builtins.update(_builtins)
+    pristine.remember()
     _warm_up()
-    _saved_modules.update(_modules)
+    pristine.remember()
     _session = _Session()
 
 
@@ -312,7 +329,7 @@ def after_fork() -> None:
     tempfile._name_sequence = tempfile.tempdir = None
     uuid._node = uuid._last_timestamp = None
     logging._startTime = time.time_ns()
-    _importers.clear()
+    sys.path_importer_cache.clear()
     for name, value in (("HOME", _HOME), ("USER", "sandbox"), ("TMPDIR", "/tmp")):
         os.environ.setdefault(name, value)
     if os.path.isdir(_HOME):
@@ -333,7 +350,7 @@ def main(request: bytes) -> None:
 
 
 def _warm_up() -> None:
-    """Runs what every session will run, so that it is specialised and cached."""
+    """Runs the programs of `_WARM_UP`, in a session of their own."""
     global _session
     _session = _Session()
     for code in _WARM_UP:
@@ -341,46 +358,3 @@ def _warm_up() -> None:
     _session.loop.retire()
     source.forget(source.cell_name(0))
     _builtins.pop("_", None)
-
-
-_WARM_UP = (
-    "x = 1",
-    "import asyncio\nawait asyncio.gather(asyncio.sleep(0), asyncio.sleep(0))",
-    "async def f(): return 1\nasyncio.run(f())",
-    "1 / 0",
-    "undefined",
-    "1 +",
-    "[1, 2]",
-)
-
-
-def _undo_sabotage() -> None:
-    """Undoes what would keep this module from working after user code."""
-    _update(_saved_builtins)
-    if _gettrace() is not None:
-        _settrace(None)
-    if _getprofile() is not None:
-        _setprofile(None)
-    if _getrecursionlimit() < _MIN_RECURSION_LIMIT:
-        _setrecursionlimit(_MIN_RECURSION_LIMIT)
-
-
-def _restore_modules() -> None:
-    """Puts back modules that everything needs, if a run removed them."""
-    if not (_VITAL <= _modules.keys()):
-        for name, module in _saved_modules.items():
-            _modules.setdefault(name, module)
-    for folder in [folder for folder, importer in _importers.items() if importer is None]:
-        del _importers[folder]  # A folder on sys.path may exist by now.
-
-
-_VITAL = frozenset({"asyncio", "builtins", "codeexec", "codeexec.run", "io", "os", "sys"})
-_update = _builtins.update
-_eval = eval
-_BufferedReader, _BytesIO = io.BufferedReader, io.BytesIO
-_repr = repr
-_collect = gc.collect
-_gc_is_enabled = gc.isenabled
-_gettrace, _settrace = sys.gettrace, sys.settrace
-_getprofile, _setprofile = sys.getprofile, sys.setprofile
-_getrecursionlimit, _setrecursionlimit = sys.getrecursionlimit, sys.setrecursionlimit

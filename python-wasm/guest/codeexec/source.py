@@ -131,15 +131,14 @@ def _compile_long(source: str, filename: str) -> list[CodeType] | None:
         tree = compile(padding + tail, filename, "exec", _FLAGS | _ONLY_AST, True)
         if not isinstance(tree.body[-1], _Expr):
             return [compile(source, filename, "exec", _FLAGS, True)]
-        last = tree.body.pop()
-        head = source[:start]
-        codes = [compile(head, filename, "exec", _FLAGS, True)]
-        if tree.body:
-            codes.append(compile(tree, filename, "exec", _FLAGS, True))
-        codes.append(compile(_Expression(last.value), filename, "eval", _FLAGS, True))
+        if len(tree.body) > 1:
+            return None  # Statements before it on its line, after semicolons.
+        return [
+            compile(source[:start], filename, "exec", _FLAGS, True),
+            compile(_Expression(tree.body[0].value), filename, "eval", _FLAGS, True),
+        ]
     except SyntaxError:
         return None  # Compiling the whole gives the right message.
-    return codes
 
 
 def _last_statement(source: str) -> int | None:
@@ -150,7 +149,7 @@ def _last_statement(source: str) -> int | None:
     while end > 0:
         start = source.rfind("\n", 0, end) + 1
         first = source[start : start + 1]
-        if first not in " \t\n#)]}" and first and source[max(start - 2, 0) : start] != "\\\n":
+        if first not in " \t\n#)]}" and source[max(start - 2, 0) : start] != "\\\n":
             return start
         end = start - 1
     return None

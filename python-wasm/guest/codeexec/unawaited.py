@@ -44,19 +44,20 @@ class Unawaited:
 
     def report(self, namespace: dict[str, Any]) -> None:
         """Says on stderr which coroutines of this run should have been awaited."""
-        for coro in _coroutines(namespace.values()):
-            if _is_tool_call(coro):
-                self._report(coro)
+        held = [coro for coro in _coroutines(namespace.values()) if _is_tool_call(coro)]
         if self._value is not None:
-            self._report(self._value)
+            held.append(self._value)
             self._value = None
+        counts: dict[str, int] = {}
+        for coro in held:
+            if _is_unused(coro) and not any(coro is other for other in self._reported):
+                self._reported.append(coro)
+                counts[coro.__qualname__] = counts.get(coro.__qualname__, 0) + 1
+        for name, count in counts.items():
+            _note(f"RuntimeWarning: {_message(name, count)}")
+        held.clear()
         if self._reported:
             self._forget_used()
-
-    def _report(self, coro: CoroutineType) -> None:
-        if _is_unused(coro) and not any(coro is other for other in self._reported):
-            self._reported.append(coro)
-            _note(f"RuntimeWarning: {_message(coro)}")
 
     def _forget_used(self) -> None:
         """Drops the coroutines that were awaited, or that nothing else holds."""
@@ -92,8 +93,12 @@ def _is_unused(coro: CoroutineType) -> bool:
     return coro.cr_frame is not None and not coro.cr_running and not coro.cr_suspended
 
 
-def _message(coro: CoroutineType) -> str:
-    name = coro.__qualname__
+def _message(name: str, count: int = 1) -> str:
+    if count > 1:
+        return (
+            f"{count} coroutines '{name}' were never awaited; "
+            f"write: await {name}(...), or await asyncio.gather(*calls)"
+        )
     return f"coroutine '{name}' was never awaited; write: await {name}(...)"
 
 
@@ -106,6 +111,6 @@ def _warn_unawaited(coro: CoroutineType) -> None:
     while frame is not None and frame.f_code.co_filename.startswith("<frozen codeexec"):
         frame, level = frame.f_back, level + 1
     if frame is not None:
-        _warn(_message(coro), RuntimeWarning, stacklevel=level)
+        _warn(_message(coro.__qualname__), RuntimeWarning, stacklevel=level)
     else:
-        _note(f"RuntimeWarning: {_message(coro)}")
+        _note(f"RuntimeWarning: {_message(coro.__qualname__)}")

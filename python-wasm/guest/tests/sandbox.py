@@ -30,7 +30,10 @@ _decode = json.JSONDecoder().decode
 # As an interpreter without options has them.
 _filters = [
     ("default", None, DeprecationWarning, "__main__", 0),
-    *(("ignore", None, kind, None, 0) for kind in (DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning)),
+    *(
+        ("ignore", None, kind, None, 0)
+        for kind in (DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning)
+    ),
 ]
 
 GUEST = Path(__file__).resolve().parent.parent
@@ -62,8 +65,12 @@ class _GuestFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         exec(compile(source, f"<frozen {spec.name}>", "exec", dont_inherit=True), vars(module))
 
 
-class Exit(BaseException):
-    """Stands for leaving the instance by `_codeexec.exit`."""
+class Left(Exception):
+    """A process ended by `_codeexec.exit`, with `status`."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(f"the process ended with status {status}")
+        self.status = status
 
 
 class Host:
@@ -93,7 +100,9 @@ class Host:
                 delay, value = value.seconds, value.value
             answer = {"value": value}
         except Failure as failure:
-            answer = {"error": {"kind": failure.kind, "message": str(failure), "data": failure.data}}
+            answer = {
+                "error": {"kind": failure.kind, "message": str(failure), "data": failure.data}
+            }
         self._answers[self._number] = pack(answer, attachments)
         heapq.heappush(self._due, (time.monotonic() + delay, self._number))
         return self._number
@@ -124,7 +133,7 @@ class Host:
         self.result = data
 
     def exit(self, code: int) -> None:
-        raise Exit(code)
+        native_exit(code)
 
 
 @dataclass
@@ -173,7 +182,7 @@ def run_in_fork(*codes: str) -> list[Result]:
                 native_exit(status)
         _, status = os.waitpid(child, 0)
         if status:
-            raise AssertionError(f"the process ended with status {status}")
+            raise Left(os.waitstatus_to_exitcode(status))
         results.seek(0)
         return [Result(**data) for data in json.load(results)]
 
@@ -272,7 +281,16 @@ def _install() -> types.ModuleType:
     sys.modules["_codeexec"] = fake
     for name in [*sys.modules]:
         top = name.split(".")[0]
-        if top in ("asyncio", "socket", "select", "selectors", "ssl", "subprocess", "multiprocessing", "concurrent"):
+        if top in (
+            "asyncio",
+            "socket",
+            "select",
+            "selectors",
+            "ssl",
+            "subprocess",
+            "multiprocessing",
+            "concurrent",
+        ):
             del sys.modules[name]
     sys.meta_path.insert(0, _GuestFinder())
     import codeexec.run

@@ -2,7 +2,7 @@
 
 import unittest
 
-from tests.sandbox import Exit, Session, host
+from tests.sandbox import Left, Session, run_in_fork
 
 
 class Tracebacks(unittest.TestCase):
@@ -24,9 +24,13 @@ class Tracebacks(unittest.TestCase):
 
     def test_hides_the_loop(self):
         code = "import asyncio\nasync def main():\n    raise ValueError('x')\n"
-        for call in ("asyncio.run(main())", "await main()", "await asyncio.gather(main())",
-                     "asyncio.get_event_loop().run_until_complete(main())",
-                     "with asyncio.Runner() as r: r.run(main())"):
+        for call in (
+            "asyncio.run(main())",
+            "await main()",
+            "await asyncio.gather(main())",
+            "asyncio.get_event_loop().run_until_complete(main())",
+            "with asyncio.Runner() as r: r.run(main())",
+        ):
             with self.subTest(call):
                 text = self.traceback(code + call)
                 self.assertEqual(2, text.count('File "<cell 1>"'), text)
@@ -38,7 +42,8 @@ class Tracebacks(unittest.TestCase):
         self.assertEqual("SyntaxError", result.error["type"])
         self.assertEqual(2, result.error["line"])
         self.assertEqual(
-            '  File "<cell 1>", line 2\n    y = (1 +\n        ^\nSyntaxError: \'(\' was never closed\n',
+            '  File "<cell 1>", line 2\n    y = (1 +\n        ^\n'
+            "SyntaxError: '(' was never closed\n",
             result.error["traceback"],
         )
 
@@ -55,8 +60,11 @@ class Tracebacks(unittest.TestCase):
                 self.assertTrue(result.error["traceback"])
 
     def test_suggestions(self):
-        tests = [("pritn(1)", "Did you mean: 'print'?"), ("json.dumps(1)", "forget to import 'json'"),
-                 ("import json\njson.loadss", "Did you mean: 'loads'?")]
+        tests = [
+            ("pritn(1)", "Did you mean: 'print'?"),
+            ("json.dumps(1)", "forget to import 'json'"),
+            ("import json\njson.loadss", "Did you mean: 'loads'?"),
+        ]
         for code, hint in tests:
             with self.subTest(code):
                 error = Session().run(code).error
@@ -64,12 +72,16 @@ class Tracebacks(unittest.TestCase):
                 self.assertIn(hint, error["traceback"])
 
     def test_chains(self):
-        text = self.traceback("try:\n    1 / 0\nexcept ZeroDivisionError as e:\n    raise KeyError('k') from e")
+        text = self.traceback(
+            "try:\n    1 / 0\nexcept ZeroDivisionError as e:\n    raise KeyError('k') from e"
+        )
         self.assertIn("direct cause", text)
         self.assertIn("ZeroDivisionError", text)
         text = self.traceback("try:\n    1 / 0\nexcept ZeroDivisionError:\n    {}['k']")
         self.assertIn("During handling", text)
-        text = self.traceback("try:\n    1 / 0\nexcept ZeroDivisionError:\n    raise KeyError('k') from None")
+        text = self.traceback(
+            "try:\n    1 / 0\nexcept ZeroDivisionError:\n    raise KeyError('k') from None"
+        )
         self.assertNotIn("ZeroDivisionError", text)
 
     def test_groups_and_notes(self):
@@ -101,13 +113,16 @@ class Tracebacks(unittest.TestCase):
         self.assertIn("more times", result.error["traceback"])
         result = Session().run("def f():\n    g()\ndef g():\n    f()\nf()")
         self.assertIn("frames left out", result.error["traceback"])
-        self.assertTrue(result.error["traceback"].endswith("RecursionError: maximum recursion depth exceeded\n"))
+        self.assertTrue(
+            result.error["traceback"].endswith("RecursionError: maximum recursion depth exceeded\n")
+        )
 
     def test_hostile_exceptions(self):
         tests = [
             "class E(Exception):\n    def __str__(self): raise KeyError\nraise E",
             "class E(Exception):\n    __cause__ = 5\nraise E",
-            "class M(type):\n    def __getattribute__(c, n): raise KeyError\nclass E(Exception, metaclass=M): pass\nraise E",
+            "class M(type):\n    def __getattribute__(c, n): raise KeyError\n"
+            "class E(Exception, metaclass=M): pass\nraise E",
             "class E(Exception):\n    def __getattribute__(s, n): raise KeyError\nraise E",
             "class E(BaseException):\n    def __str__(self): raise SystemExit(3)\nraise E",
             "raise ValueError('x' * 10_000_000)",
@@ -117,10 +132,15 @@ class Tracebacks(unittest.TestCase):
             with self.subTest(code):
                 result = Session().run(code)
                 self.assertEqual("exception", result.outcome)
-                self.assertLess(len(result.error["traceback"]) + len(result.error["message"]), 100_000)
+                self.assertLess(
+                    len(result.error["traceback"]) + len(result.error["message"]), 100_000
+                )
 
     def test_name_of_a_server_is_explained(self):
-        result = Session().run("await mcp_githb.x()", servers=[{"name": "github", "alias": "github", "description": ""}])
+        result = Session().run(
+            "await mcp_githb.x()",
+            servers=[{"name": "github", "alias": "github", "description": ""}],
+        )
         self.assertEqual("NameError", result.error["type"])
         self.assertIn("github", result.error["traceback"].partition("NameError")[2])
 
@@ -144,9 +164,24 @@ class Exits(unittest.TestCase):
             ("def f():\n    def g(): exit(5)\n    g()\nf()", 5, ""),
             ("import asyncio\nasync def f(): exit(6)\nasyncio.run(f())", 6, ""),
             ("import asyncio\nasync def f(): exit(6)\nawait f()", 6, ""),
-            ("import asyncio\nasync def f(): exit(8)\nt = asyncio.create_task(f())\nawait asyncio.sleep(5)", 8, ""),
-            ("import asyncio\nasync def f(): exit(9)\nawait asyncio.gather(f(), asyncio.sleep(5))", 9, ""),
-            ("import asyncio\nasync def f(): exit(2)\nasync with asyncio.TaskGroup() as g: g.create_task(f())", 2, ""),
+            (
+                "import asyncio\nasync def f(): exit(8)\nt = asyncio.create_task(f())\n"
+                "await asyncio.sleep(5)",
+                8,
+                "",
+            ),
+            (
+                "import asyncio\nasync def f(): exit(9)\n"
+                "await asyncio.gather(f(), asyncio.sleep(5))",
+                9,
+                "",
+            ),
+            (
+                "import asyncio\nasync def f(): exit(2)\n"
+                "async with asyncio.TaskGroup() as g: g.create_task(f())",
+                2,
+                "",
+            ),
             ("import asyncio\nawait asyncio.to_thread(exit, 3)", 3, ""),
         ]
         for code, status, stderr in tests:
@@ -154,7 +189,9 @@ class Exits(unittest.TestCase):
                 session = Session()
                 session.run("kept = 1")
                 result = session.run(code)
-                self.assertEqual(("exit", status, stderr), (result.outcome, result.exit_code, result.stderr))
+                self.assertEqual(
+                    ("exit", status, stderr), (result.outcome, result.exit_code, result.stderr)
+                )
                 self.assertEqual("SystemExit" if status else None, result.error.get("type"))
                 self.assertEqual("1", session.run("kept").value)
 
@@ -167,20 +204,15 @@ class Exits(unittest.TestCase):
         self.assertEqual("ok", Session().run("try:\n    exit(1)\nexcept SystemExit: pass").outcome)
 
     def test_leaving_the_process_leaves_the_instance(self):
-        for code, status in [("os._exit(3)", 3), ("os.abort()", 134), ("__import__('posix')._exit(5)", 5)]:
+        for code, status in [
+            ("os._exit(3)", 3),
+            ("os.abort()", 134),
+            ("__import__('posix')._exit(5)", 5),
+        ]:
             with self.subTest(code):
-                left = []
-                leave, host.exit = host.exit, None
-                try:
-                    import codeexec.sandbox as sandbox
-
-                    saved = sandbox._exit
-                    sandbox._exit = lambda status: left.append(status)
-                    Session().run(f"import os\n{code}")
-                finally:
-                    sandbox._exit = saved
-                    host.exit = leave
-                self.assertEqual([status], left)
+                with self.assertRaises(Left) as left:
+                    run_in_fork(f"import os\n{code}")
+                self.assertEqual(status, left.exception.status)
 
 
 if __name__ == "__main__":

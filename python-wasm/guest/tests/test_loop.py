@@ -17,10 +17,12 @@ class Nesting(unittest.TestCase):
             "asyncio.get_running_loop().run_until_complete(f())",
             "asyncio.new_event_loop().run_until_complete(f())",
             "with asyncio.Runner() as r:\n    x = r.run(f())\nx",
-            "loop = asyncio.new_event_loop()\nasyncio.set_event_loop(loop)\nx = loop.run_until_complete(f())\nloop.close()\nx",
+            "loop = asyncio.new_event_loop()\nasyncio.set_event_loop(loop)\n"
+            "x = loop.run_until_complete(f())\nloop.close()\nx",
             "loop = asyncio.get_event_loop()\nx = loop.run_until_complete(f())\nloop.close()\nx",
             "async def g(): return asyncio.run(f())\nawait g()",
-            "async def g(): return asyncio.get_running_loop().run_until_complete(f())\nasyncio.run(g())",
+            "async def g(): return asyncio.get_running_loop().run_until_complete(f())\n"
+            "asyncio.run(g())",
             "await asyncio.to_thread(asyncio.run, f())",
             "await asyncio.create_task(f())",
             "asyncio.run(f(), debug=True)",
@@ -32,7 +34,9 @@ class Nesting(unittest.TestCase):
                     "import asyncio\nasync def f():\n    await asyncio.sleep(0.001)\n"
                     f"    return asyncio.current_task() is not None\n{way}"
                 )
-                self.assertEqual(("ok", "True", ""), (result.outcome, result.value, result.stderr), result)
+                self.assertEqual(
+                    ("ok", "True", ""), (result.outcome, result.value, result.stderr), result
+                )
 
     def test_inner_loop_is_a_loop_of_its_own(self):
         result = Session().run(
@@ -120,10 +124,23 @@ class Deadlocks(unittest.TestCase):
             ("x = 1\nawait asyncio.Queue().get()", "Queue.get()", 3),
             ("await asyncio.get_running_loop().create_future()", "<Future pending", 2),
             ("await asyncio.gather(asyncio.Event().wait())", "asyncio.gather()", 2),
-            ("async def f():\n    await asyncio.Event().wait()\nawait asyncio.create_task(f())", "Event.wait()", 4),
-            ("async def f():\n    await asyncio.Event().wait()\nasyncio.run(f())", "Event.wait()", 3),
+            (
+                "async def f():\n    await asyncio.Event().wait()\nawait asyncio.create_task(f())",
+                "Event.wait()",
+                4,
+            ),
+            (
+                "async def f():\n    await asyncio.Event().wait()\nasyncio.run(f())",
+                "Event.wait()",
+                3,
+            ),
             ("asyncio.new_event_loop().run_forever()", "nothing is left", 2),
-            ("a = asyncio.create_task(asyncio.sleep(0))\nlock = asyncio.Lock()\nawait lock.acquire()\nawait lock.acquire()", "Lock.acquire()", 5),
+            (
+                "a = asyncio.create_task(asyncio.sleep(0))\nlock = asyncio.Lock()\n"
+                "await lock.acquire()\nawait lock.acquire()",
+                "Lock.acquire()",
+                5,
+            ),
         ]
         for code, awaited, line in tests:
             with self.subTest(code):
@@ -137,17 +154,23 @@ class Deadlocks(unittest.TestCase):
     def test_is_raised_where_the_code_waits(self):
         result = Session().run(
             "import asyncio\ntry:\n    await asyncio.Event().wait()\n"
-            "except RuntimeError as e:\n    print('caught')\nfinally:\n    await asyncio.sleep(0.001)\n    print('done')"
+            "except RuntimeError as e:\n    print('caught')\nfinally:\n"
+            "    await asyncio.sleep(0.001)\n    print('done')"
         )
         self.assertEqual(("ok", "caught\ndone\n"), (result.outcome, result.stdout))
 
     def test_threading_primitives(self):
-        for code in ("threading.Event().wait()", "import queue\nqueue.Queue().get()",
-                     "import concurrent.futures\nconcurrent.futures.Future().result()"):
+        for code in (
+            "threading.Event().wait()",
+            "import queue\nqueue.Queue().get()",
+            "import concurrent.futures\nconcurrent.futures.Future().result()",
+        ):
             with self.subTest(code):
                 result = Session().run("import threading\n" + code)
                 self.assertIn("deadlock", result.error["message"])
-        self.assertEqual("False", Session().run("import threading\nthreading.Event().wait(0.01)").value)
+        self.assertEqual(
+            "False", Session().run("import threading\nthreading.Event().wait(0.01)").value
+        )
 
 
 class EndOfRun(unittest.TestCase):
@@ -158,7 +181,8 @@ class EndOfRun(unittest.TestCase):
     def test_pending_tasks_get_one_turn_and_are_cancelled(self):
         session = Session()
         result = session.run(
-            "import asyncio\nasync def f():\n    try:\n        print('started')\n        await asyncio.sleep(10)\n"
+            "import asyncio\nasync def f():\n    try:\n        print('started')\n"
+            "        await asyncio.sleep(10)\n"
             "    except asyncio.CancelledError:\n        print('cancelled')\n        raise\n"
             "t = asyncio.create_task(f())"
         )
@@ -169,25 +193,33 @@ class EndOfRun(unittest.TestCase):
     def test_nothing_prints_into_the_next_run(self):
         tests = [
             "asyncio.get_running_loop().call_later(0.01, print, 'late')",
-            "async def f():\n    while True:\n        try: await asyncio.sleep(0.005)\n        except asyncio.CancelledError: pass\n        print('again')\nt = asyncio.create_task(f())",
-            "async def f(): 1 / 0\nt = asyncio.create_task(f())\nawait asyncio.sleep(0)\nawait asyncio.sleep(0)",
-            "async def f(): 1 / 0\nl = [asyncio.create_task(f())]; l.append(l)\nawait asyncio.sleep(0.001)\ndel l",
+            "async def f():\n    while True:\n        try: await asyncio.sleep(0.005)\n"
+            "        except asyncio.CancelledError: pass\n        print('again')\n"
+            "t = asyncio.create_task(f())",
+            "async def f(): 1 / 0\nt = asyncio.create_task(f())\nawait asyncio.sleep(0)\n"
+            "await asyncio.sleep(0)",
+            "async def f(): 1 / 0\nl = [asyncio.create_task(f())]; l.append(l)\n"
+            "await asyncio.sleep(0.001)\ndel l",
             "async def f(): 1 / 0\nasyncio.create_task(f())\nawait asyncio.sleep(0.001)",
             "class C:\n    def __del__(self): print('gone')\nc = C(); c.c = c\ndel c",
-            "async def g():\n    try:\n        yield 1\n    finally:\n        await asyncio.sleep(0.01); print('closed')\nasync for x in g(): break",
-            "loop = asyncio.new_event_loop()\nasync def f(): await asyncio.sleep(1)\nt = loop.create_task(f())\nt.x = 1 if False else None" if False else "x = 1",
-            "def cb():\n    print('cb')\n    asyncio.get_running_loop().call_soon(cb)\nasyncio.get_running_loop().call_soon(cb)",
+            "async def g():\n    try:\n        yield 1\n    finally:\n"
+            "        await asyncio.sleep(0.01); print('closed')\nasync for x in g(): break",
+            "def cb():\n    print('cb')\n    asyncio.get_running_loop().call_soon(cb)\n"
+            "asyncio.get_running_loop().call_soon(cb)",
         ]
         for code in tests:
             with self.subTest(code):
                 session = Session()
                 session.run("import asyncio\n" + code)
-                result = session.run("import gc\nt = l = c = x = None\ngc.collect()\nawait asyncio.sleep(0.02)")
+                result = session.run(
+                    "import gc\nt = l = c = x = None\ngc.collect()\nawait asyncio.sleep(0.02)"
+                )
                 self.assertEqual(("ok", "", ""), (result.outcome, result.stdout, result.stderr))
 
     def test_error_of_a_task_is_reported_in_its_run(self):
         result = Session().run(
-            "import asyncio\nasync def f(): 1 / 0\nt = asyncio.create_task(f())\nawait asyncio.sleep(0.001)"
+            "import asyncio\nasync def f(): 1 / 0\nt = asyncio.create_task(f())\n"
+            "await asyncio.sleep(0.001)"
         )
         self.assertEqual("ok", result.outcome)
         self.assertIn("Task exception was never retrieved", result.stderr)
@@ -197,7 +229,9 @@ class EndOfRun(unittest.TestCase):
     def test_call_in_flight_is_noted(self):
         session = Session()
         result = session.run(
-            CALL + "t = asyncio.create_task(call_async('tools.call', {'server': 'git', 'tool': 'push', 'delay': 9}))"
+            CALL
+            + "push = call_async('tools.call', {'server': 'git', 'tool': 'push', 'delay': 9})\n"
+            "t = asyncio.create_task(push)"
         )
         self.assertEqual("ok", result.outcome)
         self.assertIn("git.push", result.stderr)
@@ -208,7 +242,8 @@ class EndOfRun(unittest.TestCase):
     def test_stubborn_task_does_not_hold_up_the_end(self):
         start = time.monotonic()
         result = Session().run(
-            "import asyncio\nasync def f():\n    while True:\n        try: await asyncio.sleep(100)\n"
+            "import asyncio\nasync def f():\n    while True:\n"
+            "        try: await asyncio.sleep(100)\n"
             "        except asyncio.CancelledError: pass\nt = asyncio.create_task(f())"
         )
         self.assertEqual("ok", result.outcome)
@@ -217,18 +252,23 @@ class EndOfRun(unittest.TestCase):
     def test_cleanup_of_a_task_may_take_a_moment(self):
         result = Session().run(
             "import asyncio\nasync def f():\n    try: await asyncio.sleep(100)\n"
-            "    finally:\n        await asyncio.sleep(0.01)\n        print('clean')\nt = asyncio.create_task(f())"
+            "    finally:\n        await asyncio.sleep(0.01)\n        print('clean')\n"
+            "t = asyncio.create_task(f())"
         )
         self.assertEqual("clean\n", result.stdout)
 
     def test_exit_in_a_leftover_task_ends_the_run(self):
-        result = Session().run("import asyncio\nasync def f(): exit(3)\nt = asyncio.create_task(f())")
+        result = Session().run(
+            "import asyncio\nasync def f(): exit(3)\nt = asyncio.create_task(f())"
+        )
         self.assertEqual(("exit", 3), (result.outcome, result.exit_code))
 
     def test_unawaited_coroutine_is_reported_where_it_is_dropped(self):
         result = Session().run("async def fetch(x): pass\nprint('a')\nfetch(1)\nprint('b')")
         self.assertEqual(
-            "<cell 1>:3: RuntimeWarning: coroutine 'fetch' was never awaited; write: await fetch(...)\n  fetch(1)\n",
+            "<cell 1>:3: RuntimeWarning: coroutine 'fetch' was never awaited; "
+            "write: await fetch(...)\n"
+            "  fetch(1)\n",
             result.stderr,
         )
 
@@ -242,17 +282,33 @@ class EndOfRun(unittest.TestCase):
 
     def test_unawaited_tool_calls_are_reported(self):
         servers = [{"name": "git", "alias": "git", "description": ""}]
-        tool = {"name": "push", "alias": "push", "description": "", "inputSchema": {"type": "object"}}
-        host.handlers["tools.list"] = lambda params: {"server": "git", "alias": "git", "tools": [tool]}
-        tests = ["r = mcp_git.push()\nprint(type(r))", "rs = [mcp_git.push() for _ in range(2)]", "mcp_git.push()",
-                 "mcp_git.push()\nx = 1", "rs = {'a': mcp_git.push()}"]
+        tool = {
+            "name": "push",
+            "alias": "push",
+            "description": "",
+            "inputSchema": {"type": "object"},
+        }
+        host.handlers["tools.list"] = lambda params: {
+            "server": "git",
+            "alias": "git",
+            "tools": [tool],
+        }
+        tests = [
+            "r = mcp_git.push()\nprint(type(r))",
+            "rs = [mcp_git.push() for _ in range(2)]",
+            "mcp_git.push()",
+            "mcp_git.push()\nx = 1",
+            "rs = {'a': mcp_git.push()}",
+        ]
         for code in tests:
             with self.subTest(code):
                 session = Session()
                 result = session.run(code, servers=servers)
                 self.assertEqual("ok", result.outcome, result)
                 self.assertIn("await mcp_git.push(...)", result.stderr)
-                result = session.run("r = rs = None\nimport gc\ngc.collect()\nx = _ = 2", servers=servers)
+                result = session.run(
+                    "r = rs = None\nimport gc\ngc.collect()\nx = _ = 2", servers=servers
+                )
                 self.assertEqual("", result.stderr)
 
     def test_coroutine_may_be_awaited_in_the_next_run(self):
@@ -268,7 +324,10 @@ class Calls(unittest.TestCase):
         host.cancelled.clear()
 
     def test_call(self):
-        code = CALL + "r = call('echo', {'x': [1, 'é\\ud800', None]}, [b'abc', b''])\nr.value['x'], r.attachments"
+        code = (
+            CALL + "r = call('echo', {'x': [1, 'é\\ud800', None]}, [b'abc', b''])\n"
+            "r.value['x'], r.attachments"
+        )
         self.assertEqual("([1, 'é\\ud800', None], [b'abc', b''])", Session().run(code).value)
 
     def test_errors(self):
@@ -277,8 +336,12 @@ class Calls(unittest.TestCase):
 
         host.handlers["fail"] = fail
         for how in ("call('fail', {})", "await call_async('fail', {})"):
-            code = CALL + f"try:\n    {how}\nexcept HostError as e:\n    x = str(e), e.kind, e.data\nx"
-            self.assertEqual("('it crashed', 'ServerUnavailable', {'server': 'x'})", Session().run(code).value)
+            code = (
+                CALL + f"try:\n    {how}\nexcept HostError as e:\n    x = str(e), e.kind, e.data\nx"
+            )
+            self.assertEqual(
+                "('it crashed', 'ServerUnavailable', {'server': 'x'})", Session().run(code).value
+            )
         for value in ("float('nan')", "{1}", "b'x'", "object()"):
             with self.subTest(value):
                 result = Session().run(CALL + f"call('echo', {{'x': {value}}})")
@@ -288,7 +351,9 @@ class Calls(unittest.TestCase):
     def test_calls_are_concurrent_and_in_order(self):
         start = time.monotonic()
         result = Session().run(
-            CALL + "rs = await asyncio.gather(*(call_async('echo', {'n': n, 'delay': 0.2 - n / 100}) for n in range(10)))\n"
+            CALL
+            + "calls = [call_async('echo', {'n': n, 'delay': 0.2 - n / 100}) for n in range(10)]\n"
+            "rs = await asyncio.gather(*calls)\n"
             "[r.value['n'] for r in rs]"
         )
         self.assertEqual(str(list(range(10))), result.value)
@@ -296,7 +361,8 @@ class Calls(unittest.TestCase):
 
     def test_cancelling_cancels_on_the_host(self):
         result = Session().run(
-            CALL + "try:\n    async with asyncio.timeout(0.01):\n        await call_async('echo', {'delay': 9})\n"
+            CALL + "try:\n    async with asyncio.timeout(0.01):\n"
+            "        await call_async('echo', {'delay': 9})\n"
             "except TimeoutError:\n    print('timeout')"
         )
         self.assertEqual("timeout\n", result.stdout)
@@ -304,7 +370,8 @@ class Calls(unittest.TestCase):
 
     def test_answer_for_an_outer_loop_that_arrives_in_an_inner_one(self):
         result = Session().run(
-            CALL + "t = asyncio.create_task(call_async('echo', {'n': 1, 'delay': 0.01}))\nawait asyncio.sleep(0)\n"
+            CALL + "t = asyncio.create_task(call_async('echo', {'n': 1, 'delay': 0.01}))\n"
+            "await asyncio.sleep(0)\n"
             "asyncio.run(asyncio.sleep(0.03))\n(await t).value['n']"
         )
         self.assertEqual("1", result.value)

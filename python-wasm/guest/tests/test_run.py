@@ -55,7 +55,12 @@ class Value(unittest.TestCase):
 
     def test_lines_of_a_long_source(self):
         long = "".join(f"name_{i} = {i}\n" for i in range(300))
-        for code, line in [("1 / 0", 301), ("x = 1\n1 / 0", 302), ("1 / 0\nx = 1", 301), ("1 +", 301)]:
+        for code, line in [
+            ("1 / 0", 301),
+            ("x = 1\n1 / 0", 302),
+            ("1 / 0\nx = 1", 301),
+            ("1 +", 301),
+        ]:
             with self.subTest(code):
                 self.assertEqual(line, Session().run(long + code).error["line"])
 
@@ -101,7 +106,9 @@ class Namespace(unittest.TestCase):
             "import contextvars, decimal\nv = contextvars.ContextVar('v')\nv.set(3)\n"
             "decimal.getcontext().prec = 5"
         )
-        self.assertEqual("(3, Decimal('0.33333'))", session.run("v.get(), decimal.Decimal(1) / 3").value)
+        self.assertEqual(
+            "(3, Decimal('0.33333'))", session.run("v.get(), decimal.Decimal(1) / 3").value
+        )
 
     def test_dataclasses_and_type_hints(self):
         code = (
@@ -148,11 +155,17 @@ class Source(unittest.TestCase):
     def test_inspect_finds_functions_and_classes(self):
         session = Session()
         session.run("import inspect\ndef f():\n    return 1\nclass A:\n    x = 1\n")
-        session.run("class A2:\n    pass\n\nimport dataclasses\n@dataclasses.dataclass\nclass D:\n    x: int\n")
-        self.assertEqual("def f():\n    return 1\n", eval(session.run("inspect.getsource(f)").value))
+        session.run(
+            "class A2:\n    pass\n\nimport dataclasses\n@dataclasses.dataclass\nclass D:\n"
+            "    x: int\n"
+        )
+        self.assertEqual(
+            "def f():\n    return 1\n", eval(session.run("inspect.getsource(f)").value)
+        )
         self.assertEqual("class A:\n    x = 1\n", eval(session.run("inspect.getsource(A)").value))
         self.assertEqual(
-            "@dataclasses.dataclass\nclass D:\n    x: int\n", eval(session.run("inspect.getsource(D)").value)
+            "@dataclasses.dataclass\nclass D:\n    x: int\n",
+            eval(session.run("inspect.getsource(D)").value),
         )
 
     def test_newest_definition_of_a_class_wins(self):
@@ -162,7 +175,9 @@ class Source(unittest.TestCase):
         self.assertIn("x = 2", session.run("inspect.getsource(A)").value)
 
     def test_classes_of_libraries_are_still_found(self):
-        self.assertIn("json", Session().run("import inspect, json\ninspect.getfile(json.JSONDecoder)").value)
+        self.assertIn(
+            "json", Session().run("import inspect, json\ninspect.getfile(json.JSONDecoder)").value
+        )
 
     def test_memory_of_sources_is_bounded(self):
         import linecache
@@ -177,7 +192,9 @@ class Source(unittest.TestCase):
 
 class Streams(unittest.TestCase):
     def test_output_of_both_streams(self):
-        result = Session().run("import sys\nprint('a'); sys.stdout.write('b'); print('c', file=sys.stderr)")
+        result = Session().run(
+            "import sys\nprint('a'); sys.stdout.write('b'); print('c', file=sys.stderr)"
+        )
         self.assertEqual(("a\nb", "c\n"), (result.stdout, result.stderr))
 
     def test_standard_input_is_empty(self):
@@ -208,27 +225,38 @@ class Streams(unittest.TestCase):
             "import sys\ndel sys.stdout, sys.stderr, sys.stdin",
             "import sys\nsys.stdout.detach()",
             "import sys, io\nsys.stdout = io.TextIOWrapper(sys.stdout.buffer, encoding='latin-1')",
-            "import sys\nsys.stdout.reconfigure(encoding='ascii', errors='strict', line_buffering=False)",
+            "import sys\n"
+            "sys.stdout.reconfigure(encoding='ascii', errors='strict', line_buffering=False)",
             "import os\nos.close(1)",
-            "import os, sys\nwith os.fdopen(sys.stdout.fileno(), 'w', closefd=False) as f: f.write('x')",
+            "import os, sys\n"
+            "with os.fdopen(sys.stdout.fileno(), 'w', closefd=False) as f: f.write('x')",
             "import sys, contextlib, io\ncontextlib.redirect_stdout(io.StringIO()).__enter__()",
-            "import sys\nclass S:\n    def write(self, s): raise ValueError\n    flush = write\nsys.stdout = S()",
+            "import sys\nclass S:\n    def write(self, s): raise ValueError\n"
+            "    flush = write\nsys.stdout = S()",
             "import sys\nsys.stdin.close()",
         ]
         for code in tests:
             with self.subTest(code):
                 session = Session()
                 self.assertEqual("ok", session.run(code).outcome)
-                result = session.run("import sys\nprint('é', file=sys.stderr)\nprint('è')\nsys.stdin.read()")
-                self.assertEqual(("è\n", "é\n", "''"), (result.stdout, result.stderr, result.value))
+                result = session.run(
+                    "import sys\nprint('é', file=sys.stderr)\nprint('è')\nsys.stdin.read()"
+                )
+                self.assertEqual(("è\n", "é\n"), (result.stdout, result.stderr))
+                self.assertEqual("''", result.value)
 
     def test_output_in_a_left_replacement_is_flushed(self):
-        result = Session().run("import sys, os\nsys.stdout = os.fdopen(1, 'w', closefd=False)\nprint('late')")
+        result = Session().run(
+            "import sys, os\nsys.stdout = os.fdopen(1, 'w', closefd=False)\nprint('late')"
+        )
         self.assertEqual("late\n", result.stdout)
 
     def test_logging_handler_of_an_earlier_run_still_writes(self):
         session = Session()
-        session.run("import logging\nlogging.basicConfig(format='%(message)s', force=True)\nlogging.warning('one')")
+        session.run(
+            "import logging\nlogging.basicConfig(format='%(message)s', force=True)\n"
+            "logging.warning('one')"
+        )
         self.assertEqual("two\n", session.run("logging.warning('two')").stderr)
         session.run("logging.root.handlers.clear()")
 
@@ -239,7 +267,9 @@ class Warnings(unittest.TestCase):
         code = "import warnings\nfor _ in range(2):\n    warnings.warn('careful')"
         for cell in (1, 2):
             stderr = session.run(code).stderr
-            self.assertEqual(f"<cell {cell}>:3: UserWarning: careful\n  warnings.warn('careful')\n", stderr)
+            self.assertEqual(
+                f"<cell {cell}>:3: UserWarning: careful\n  warnings.warn('careful')\n", stderr
+            )
 
     def test_deprecation_in_the_users_code_is_shown(self):
         result = Session().run("import datetime\ndatetime.datetime.utcnow() and None")
@@ -284,7 +314,9 @@ class Sabotage(unittest.TestCase):
                 first, second = run_in_fork(code, check)
                 self.assertIn(first.outcome, ("ok", "exception"))
                 self.assertEqual(
-                    ("ok", "1 __main__\n", "6"), (second.outcome, second.stdout, second.value), second
+                    ("ok", "1 __main__\n", "6"),
+                    (second.outcome, second.stdout, second.value),
+                    second,
                 )
 
 
