@@ -96,9 +96,12 @@ install() {
 		dpkg-query -W -f '${Status}' "$p" 2>/dev/null | grep -q 'ok installed' || missing+=("$p")
 	done
 	((${#missing[@]})) || return 0
-	say "installing ${missing[*]}"
-	apt-get update -qq >&2
-	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >&2
+	say "installing ${missing[*]} (log: $cache/apt.log)"
+	if ! { apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "${missing[@]}"; } \
+		>"$cache/apt.log" 2>&1; then
+		tail -n 20 "$cache/apt.log" >&2
+		die "could not install ${missing[*]}"
+	fi
 }
 
 need() { command -v "$1" >/dev/null || die "$1 is missing; $2"; }
