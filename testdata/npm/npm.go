@@ -1,4 +1,4 @@
-// Package npm installs real MCP servers and a real client for tests: what package.json
+// Package npm installs what tests need from npm, above all real MCP servers and a real client: what package.json
 // names, in the versions that package-lock.json pins.
 //
 // The lockfile records no addresses (see .npmrc), so packages come from
