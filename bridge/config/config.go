@@ -9,14 +9,32 @@
 //
 // In this order, and the first source that defines a name wins:
 //
-//  1. --server NAME=COMMAND LINE flags, in the order given
+//  1. --server flags, in the order given
 //  2. --config files, in the order given
-//  3. the files *.json of the state directory, in the byte order of their names
+//  3. state: the files *.json of the state directory, in the byte order of
+//     their names, among them what [PlanImport] copied there
+//  4. project: .mcp.json and mcp-servers/*.json of the working directory, if
+//     the user trusts them, see [InspectProject]
+//  5. user: ~/.config/mcp/servers/*.json
+//  6. the files of other MCP clients: claude-desktop, claude-code, cursor,
+//     windsurf, vscode, gemini, codex, opencode, zed
+//
+// [Options.Sources] says which of the last four are read. Within a client, what
+// it keeps for the working directory comes before what it keeps for the user.
 //
 // A definition that loses is reported, because its owner wonders why it has no
 // effect; one that is an exact repetition is not. A disabled entry takes its
 // name too: that is how a file given by --config switches off a server of the
 // state directory. A broken entry takes no name.
+//
+// # Why other clients' servers aren't used by default
+//
+// They would be started by a program that nobody told to: codeexec. So either
+// the user names the client among the sources, or copies its entries once. The
+// files of a project come from whoever wrote the project, and are worse: they
+// name a program that starts as soon as somebody works in a fresh clone. They
+// count only as long as they are, byte for byte, what the user has seen and
+// trusted.
 //
 // # Why a broken file isn't an error
 //
@@ -26,47 +44,78 @@
 // they name files, entries and fields, never the value of a field, which may
 // be a secret.
 //
+// # Why a number is a time limit in two units
+//
+// Claude Code, Gemini CLI and OpenCode mean milliseconds by "timeout": 60000,
+// Cline and Roo Code mean seconds by "timeout": 60, in files of the same shape
+// that people copy from each other. Nobody limits calls to 60 ms, so a number
+// below 1000 is seconds. A string with a unit ("90s") leaves no doubt.
+//
+// # Why a URL that ends in /sse means the older transport
+//
+// Most clients don't ask which of the two HTTP transports a URL speaks, and
+// find out by trying. An endpoint of the older one is called sse by
+// convention; a "type" decides where it is given.
+//
 // # Adding a format
 //
-// A format is a function from a file's bytes to entries (see [entry]), in a
-// file of its own; mcpservers.go is the one there is. What follows, checking,
-// variables and precedence, is the same for all of them.
+// A format is a [parser] in a file of its own, from a file's bytes to entries
+// (see [entry]); and its files are listed in locations.go. What follows,
+// checking, variables and precedence, is the same for all of them.
 package config
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"io/fs"
-	"maps"
-	"os"
-	"path/filepath"
-	"slices"
-	"strings"
-	"unicode"
-	"unicode/utf8"
+	"time"
 )
 
 // MaxFileSize is the size in bytes above which a configuration file is not
-// read.
+// read. Files that other clients keep their whole state in may be larger, see
+// [MaxClientFileSize].
 const MaxFileSize = 1 << 20
 
+// MaxClientFileSize is the size in bytes above which another client's file is
+// not read.
+const MaxClientFileSize = 16 << 20
+
+// The values of [Server.Transport].
+const (
+	// TransportStdio is a child process that speaks on its stdin and stdout.
+	TransportStdio = "stdio"
+	// TransportHTTP is the streamable HTTP transport of MCP 2025-03-26 and later.
+	TransportHTTP = "http"
+	// TransportSSE is the HTTP+SSE transport of MCP 2024-11-05.
+	TransportSSE = "sse"
+)
+
 // A Server is an MCP server that can be started: variables are expanded and
-// its command isn't empty.
+// it has a command or a URL, whichever its transport needs.
 type Server struct {
 	// Name is what scripts call the server. It is printable and not empty.
 	Name string
-	// Command is the program: a path, or a name to be found on PATH.
+	// Transport is [TransportStdio], [TransportHTTP] or [TransportSSE].
+	Transport string
+	// Command is the program: a path, or a name to be found on PATH. Empty
+	// unless the transport is stdio.
 	Command string
 	// Args are the arguments after the program's own name.
 	Args []string
 	// Env holds the variables that the server gets besides a few harmless ones
-	// of the host. Values may be secret.
+	// of the host, among them those of its file of variables ("envFile").
+	// Values may be secret.
 	Env map[string]string
 	// Cwd is the working directory, absolute unless it was given by a flag;
 	// empty means that of codeexec.
 	Cwd string
+	// URL is the endpoint, absolute, http or https. Empty if the transport is
+	// stdio. It may have a secret in it.
+	URL string
+	// Headers go with each HTTP request. Values may be secret. Nil if the
+	// transport is stdio.
+	Headers map[string]string
+	// Timeout limits each call of a tool; 0 means that the owner set no limit.
+	Timeout time.Duration
 	// Description is the owner's text about the server, or empty.
 	Description string
 	// Source says where the server was defined: a file's path, or "--server".
@@ -85,6 +134,9 @@ type Problem struct {
 	// Message says what is wrong and what becomes of it. It has no values of
 	// the configuration in it.
 	Message string
+	// Hint marks what isn't a mistake, but good to know when a server is
+	// missing.
+	Hint bool
 }
 
 // String returns the problem on one line.
@@ -106,18 +158,29 @@ type Set struct {
 // Options says where [Load] looks.
 type Options struct {
 	// StateDir is the directory whose *.json files are read. Empty, or a
-	// directory that doesn't exist, means none.
+	// directory that doesn't exist, means none. It also holds what is
+	// remembered about trusted projects.
 	StateDir string
-	// Files are the files given by --config.
+	// Files are the files given by --config, of any format.
 	Files []string
-	// Flags are the values given by --server, each "NAME=COMMAND LINE".
+	// Flags are the values given by --server, each "NAME=COMMAND LINE" or
+	// "NAME=URL".
 	Flags []string
-	// LookupEnv finds the variables that ${VAR} stands for. Nil means
-	// [os.LookupEnv].
+	// Sources are what is read besides Files and Flags, in any order. Nil
+	// means [DefaultSources].
+	Sources []Source
+	// Dir is the working directory: where project files are looked for, and
+	// what ${workspaceFolder} stands for. Empty means the process's own.
+	Dir string
+	// LookupEnv finds the variables that ${VAR} stands for, and those that say
+	// where clients keep their files. Nil means [os.LookupEnv].
 	LookupEnv func(string) (string, bool)
-	// Home is the directory that a leading "~/" stands for. Empty means the
-	// user's home directory.
+	// Home is the directory that a leading "~/" stands for, and in which
+	// clients keep their files. Empty means the user's home directory.
 	Home string
+	// GOOS is the operating system by whose conventions the files of clients
+	// are found. Empty means [runtime.GOOS].
+	GOOS string
 	// AllowSelf keeps the entries that would start codeexec itself. They are
 	// left out otherwise: a bridge that is its own upstream starts itself for
 	// ever.
@@ -130,256 +193,29 @@ type Options struct {
 // wrong with the configuration is among the problems.
 func Load(ctx context.Context, opts Options) (Set, error) {
 	l := newLoader(opts)
-	for i, flag := range opts.Flags {
+	for i, flag := range l.opts.Flags {
 		if e, err := parseFlag(flag); err != nil {
 			l.problem(flagSource, "", fmt.Sprintf("flag %d: %v", i+1, err))
 		} else {
-			l.add(flagSource, e)
+			l.add(location{path: flagSource}, e)
 		}
 	}
-	files := slices.Clone(opts.Files)
-	for _, file := range append(files, l.stateFiles(opts.StateDir)...) {
+	for _, file := range l.opts.Files {
 		if err := ctx.Err(); err != nil {
 			return Set{}, err
 		}
-		l.file(file)
+		l.file(location{path: absolute(file), parse: parseAny})
+	}
+	for _, source := range inOrder(l.opts.Sources) {
+		for _, at := range l.locations(source) {
+			if err := ctx.Err(); err != nil {
+				return Set{}, err
+			}
+			l.file(at)
+		}
 	}
 	return l.set(), nil
 }
 
 // flagSource is the [Server.Source] of servers that a flag defines.
 const flagSource = "--server"
-
-// An entry is a server as a file or flag spells it, before variables are
-// expanded. Every format is decoded to entries.
-type entry struct {
-	name        string
-	command     string
-	args        []string
-	env         map[string]string
-	cwd         string
-	description string
-	disabled    bool
-	err         error // why the entry can't be used; only name counts then
-}
-
-// loader collects servers and problems.
-type loader struct {
-	opts     Options
-	self     self
-	servers  map[string]Server
-	problems []Problem
-}
-
-func newLoader(opts Options) *loader {
-	if opts.LookupEnv == nil {
-		opts.LookupEnv = os.LookupEnv
-	}
-	if opts.Home == "" {
-		opts.Home, _ = os.UserHomeDir() // without one, "~/" stays as it is
-	}
-	return &loader{opts: opts, self: newSelf(opts.Self), servers: make(map[string]Server)}
-}
-
-func (l *loader) problem(file, entry, message string) {
-	l.problems = append(l.problems, Problem{File: file, Entry: entry, Message: message})
-}
-
-// stateFiles lists the configuration files of the state directory.
-func (l *loader) stateFiles(dir string) []string {
-	if dir == "" {
-		return nil
-	}
-	list, err := os.ReadDir(dir) // sorted by name
-	if err != nil {
-		if !errors.Is(err, fs.ErrNotExist) {
-			l.problem(dir, "", "can't be listed, its files are not used: "+reason(err))
-		}
-		return nil
-	}
-	var files []string
-	for _, e := range list {
-		if strings.EqualFold(filepath.Ext(e.Name()), ".json") && !strings.HasPrefix(e.Name(), ".") && !e.IsDir() {
-			files = append(files, filepath.Join(dir, e.Name()))
-		}
-	}
-	return files
-}
-
-// file adds the entries of one file.
-func (l *loader) file(path string) {
-	if abs, err := filepath.Abs(path); err == nil {
-		path = abs
-	}
-	data, err := readFile(path)
-	if err != nil {
-		l.problem(path, "", "not used: "+reason(err))
-		return
-	}
-	entries, err := parseMCPServers(data)
-	if err != nil {
-		l.problem(path, "", "not used: "+err.Error())
-		return
-	}
-	for _, e := range entries {
-		l.add(path, e)
-	}
-}
-
-// readFile reads a configuration file. It refuses what isn't a regular file:
-// opening a named pipe would wait for a writer that never comes.
-func readFile(path string) ([]byte, error) {
-	if info, err := os.Stat(path); err != nil {
-		return nil, err
-	} else if !info.Mode().IsRegular() {
-		return nil, errors.New("not a regular file")
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, MaxFileSize+1))
-	if err != nil {
-		return nil, err
-	}
-	if len(data) > MaxFileSize {
-		return nil, fmt.Errorf("larger than %d bytes", MaxFileSize)
-	}
-	return data, nil
-}
-
-// reason is err without the path that the problem names anyway.
-func reason(err error) string {
-	var pathErr *fs.PathError
-	if errors.As(err, &pathErr) {
-		return pathErr.Err.Error()
-	}
-	return err.Error()
-}
-
-// add checks one entry and takes it over unless its name is taken.
-func (l *loader) add(source string, e entry) {
-	if err := checkName(e.name); err != nil {
-		l.problem(source, e.name, "not used: "+err.Error())
-		return
-	}
-	if e.err != nil {
-		l.problem(source, e.name, "not used: "+e.err.Error())
-		return
-	}
-	s := l.resolve(source, e)
-	if s.Command == "" {
-		l.problem(source, e.name, `not used: it has no "command"`)
-		return
-	}
-	if err := checkNUL(s); err != nil {
-		l.problem(source, e.name, "not used: "+err.Error())
-		return
-	}
-	if !l.opts.AllowSelf && l.self.starts(s.Command, s.Args) {
-		l.problem(source, e.name, "not used: it would start codeexec itself")
-		return
-	}
-	if first, taken := l.servers[e.name]; taken {
-		if !same(first, s) {
-			l.problem(source, e.name, "not used: "+first.Source+" defines it already")
-		}
-		return
-	}
-	l.servers[e.name] = s
-}
-
-// resolve expands variables and makes paths absolute.
-func (l *loader) resolve(source string, e entry) Server {
-	x := expander{lookup: l.opts.LookupEnv, missing: func(field, message string) {
-		if !e.disabled { // nobody waits for it
-			l.problem(source, e.name, field+": "+message)
-		}
-	}}
-	s := Server{
-		Name:        e.name,
-		Command:     l.home(x.expand("command", e.command)),
-		Cwd:         l.home(x.expand("cwd", e.cwd)),
-		Description: strings.ToValidUTF8(e.description, "\uFFFD"),
-		Source:      source,
-		Disabled:    e.disabled,
-	}
-	for i, arg := range e.args {
-		s.Args = append(s.Args, x.expand(fmt.Sprintf("args[%d]", i), arg))
-	}
-	for _, key := range slices.Sorted(maps.Keys(e.env)) {
-		if s.Env == nil {
-			s.Env = make(map[string]string, len(e.env))
-		}
-		s.Env[key] = x.expand("env."+key, e.env[key])
-	}
-	// A file means paths beside itself, wherever codeexec is started from.
-	if s.Cwd != "" && !filepath.IsAbs(s.Cwd) && source != flagSource {
-		s.Cwd = filepath.Join(filepath.Dir(source), s.Cwd)
-	}
-	return s
-}
-
-// home replaces a leading "~/", which no shell will replace.
-func (l *loader) home(path string) string {
-	rest, ok := strings.CutPrefix(path, "~")
-	if !ok || l.opts.Home == "" || rest != "" && !os.IsPathSeparator(rest[0]) {
-		return path
-	}
-	return l.opts.Home + rest
-}
-
-func (l *loader) set() Set {
-	set := Set{Problems: l.problems}
-	for _, name := range slices.Sorted(maps.Keys(l.servers)) {
-		set.Servers = append(set.Servers, l.servers[name])
-	}
-	return set
-}
-
-// same reports whether two definitions of a name do the same.
-func same(a, b Server) bool {
-	return a.Command == b.Command && slices.Equal(a.Args, b.Args) && maps.Equal(a.Env, b.Env) &&
-		a.Cwd == b.Cwd && a.Description == b.Description && a.Disabled == b.Disabled
-}
-
-// maxName is the length in bytes of the longest name.
-const maxName = 256
-
-func checkName(name string) error {
-	switch {
-	case name == "" || strings.TrimSpace(name) != name:
-		return errors.New("a name must not be empty, nor begin or end with a space")
-	case len(name) > maxName:
-		return fmt.Errorf("its name is longer than %d bytes", maxName)
-	case !utf8.ValidString(name) || strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }):
-		return errors.New("its name has characters that can't be printed")
-	}
-	return nil
-}
-
-// checkNUL finds the NUL bytes that no operating system takes in an argument.
-func checkNUL(s Server) error {
-	const message = " has a NUL character in it"
-	for i, arg := range s.Args {
-		if strings.Contains(arg, "\x00") {
-			return fmt.Errorf("args[%d]"+message, i)
-		}
-	}
-	for _, key := range slices.Sorted(maps.Keys(s.Env)) {
-		if key == "" || strings.ContainsAny(key, "=\x00") {
-			return fmt.Errorf("env.%q can't be the name of a variable", key)
-		}
-		if strings.Contains(s.Env[key], "\x00") {
-			return fmt.Errorf("env.%s"+message, key)
-		}
-	}
-	if strings.Contains(s.Command, "\x00") {
-		return errors.New("command" + message)
-	}
-	if strings.Contains(s.Cwd, "\x00") {
-		return errors.New("cwd" + message)
-	}
-	return nil
-}

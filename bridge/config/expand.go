@@ -1,21 +1,43 @@
 package config
 
 import (
+	"errors"
 	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
 	"strings"
 )
 
-// An expander replaces references to environment variables:
+// An expander replaces references:
 //
-//	${NAME}  ${env:NAME}                       the value, also if it is empty
-//	${NAME:-default}  ${env:NAME:-default}     default if unset or empty
+//	${NAME}  ${env:NAME}                       an environment variable's value, also if it is empty
+//	${NAME:-default}  ${env:NAME:-default}     default if it is unset or empty
+//	${userHome}                                the user's home directory
+//	${workspaceFolder}  ${workspaceFolderBasename}   the working directory, its name
+//	${pathSeparator}  ${/}                     the operating system's
+//	${file:PATH}                               what the file has in it, without white space around it
 //
 // Values are not expanded again. A reference that can't be resolved stays as
 // it is, so that the user finds it in what the server complains about, and is
 // reported.
 type expander struct {
-	lookup  func(string) (string, bool)
-	missing func(field, message string)
+	lookup    func(string) (string, bool)
+	home      string // empty if unknown
+	workspace string // empty if there is none
+	missing   func(field, message string)
+}
+
+// expandMap expands the values of a map; field names it in reports.
+func (x expander) expandMap(field string, m map[string]string) map[string]string {
+	if len(m) == 0 {
+		return nil
+	}
+	out := make(map[string]string, len(m))
+	for _, key := range slices.Sorted(maps.Keys(m)) {
+		out[key] = x.expand(field+"."+key, m[key])
+	}
+	return out
 }
 
 // expand returns text with its references replaced; field names it in reports.
@@ -32,34 +54,71 @@ func (x expander) expand(field, text string) string {
 			b.WriteString("${" + after)
 			return b.String()
 		}
-		if value, ok := x.value(field, ref); ok {
+		if value, err := x.value(ref); err == nil {
 			b.WriteString(value)
 		} else {
 			b.WriteString("${" + ref + "}")
+			x.missing(field, err.Error())
 		}
 		text = rest
 	}
 }
 
-// value resolves what stands between the braces.
-func (x expander) value(field, ref string) (string, bool) {
+// maxValueFile is the size in bytes of the largest file that ${file:…} reads.
+const maxValueFile = 64 << 10
+
+// value resolves what stands between the braces. The error says what is left
+// in place. It shows the reference only if it is of a kind that has no secret
+// in it.
+func (x expander) value(ref string) (string, error) {
+	unknown := func(what string) (string, error) {
+		return "", fmt.Errorf("%s is not known here, ${%s} is not replaced", what, ref)
+	}
+	switch ref {
+	case "userHome":
+		if x.home == "" {
+			return unknown("the home directory")
+		}
+		return x.home, nil
+	case "workspaceFolder", "workspaceFolderBasename":
+		switch {
+		case x.workspace == "":
+			return unknown("the workspace")
+		case ref == "workspaceFolder":
+			return x.workspace, nil
+		}
+		return filepath.Base(x.workspace), nil
+	case "pathSeparator", "/":
+		return string(filepath.Separator), nil
+	}
+	if id, ok := strings.CutPrefix(ref, "input:"); ok && isToken(id) && len(id) < maxName {
+		return "", fmt.Errorf("nobody is asked for ${input:%s} here, it is not replaced; write ${VARIABLE} and set that", id)
+	}
+	if path, ok := strings.CutPrefix(ref, "file:"); ok {
+		if rest, ok := strings.CutPrefix(path, "~/"); ok && x.home != "" {
+			path = filepath.Join(x.home, rest)
+		}
+		data, err := readFile(path, maxValueFile)
+		if err != nil {
+			return "", fmt.Errorf("${file:…} is not replaced: %s", reason(err))
+		}
+		return strings.TrimSpace(string(data)), nil
+	}
 	name, fallback, hasFallback := strings.Cut(ref, ":-")
 	name = strings.TrimPrefix(name, "env:")
 	if !isVariable(name) {
-		// ${input:token}, ${1+1}: the syntax of some other program. Its text
+		// ${command:x}, ${1+1}: the syntax of some other program. Its text
 		// isn't shown, it may be anything.
-		x.missing(field, "${…} other than ${VAR}, ${env:VAR} and ${VAR:-default} is not replaced")
-		return "", false
+		return "", errors.New("${…} other than ${VAR}, ${env:VAR} and ${VAR:-default} is not replaced")
 	}
 	value, set := x.lookup(name)
 	switch {
 	case hasFallback && (!set || value == ""):
-		return fallback, true
+		return fallback, nil
 	case set:
-		return value, true
+		return value, nil
 	}
-	x.missing(field, fmt.Sprintf("the environment variable %s is not set, ${%[1]s} is not replaced", name))
-	return "", false
+	return "", fmt.Errorf("the environment variable %s is not set, ${%[1]s} is not replaced", name)
 }
 
 // isVariable reports whether name can be the name of an environment variable.

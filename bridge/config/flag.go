@@ -5,15 +5,16 @@ import (
 	"strings"
 )
 
-// parseFlag decodes the value of a --server flag: NAME=COMMAND LINE. The
-// command line is split as [splitWords] says; as in a shell, words of the form
-// VAR=value before the command become variables of its environment.
+// parseFlag decodes the value of a --server flag: NAME=COMMAND LINE or
+// NAME=URL. The command line is split as [splitWords] says; as in a shell,
+// words of the form VAR=value before the command become variables of its
+// environment.
 //
 // The error has nothing of the value in it: command lines carry tokens.
 func parseFlag(value string) (entry, error) {
 	name, line, ok := strings.Cut(value, "=")
 	if !ok {
-		return entry{}, errors.New("it must be NAME=COMMAND LINE")
+		return entry{}, errors.New("it must be NAME=COMMAND LINE or NAME=URL")
 	}
 	e := entry{name: strings.TrimSpace(name)}
 	words, err := splitWords(line)
@@ -34,6 +35,13 @@ func parseFlag(value string) (entry, error) {
 	}
 	if len(words) == 0 {
 		e.err = errors.New("it has no command")
+		return e, nil
+	}
+	if first := words[0]; strings.HasPrefix(first, "http://") || strings.HasPrefix(first, "https://") {
+		if len(words) > 1 || e.env != nil {
+			e.err = errors.New("there is more than a URL")
+		}
+		e.url = first
 		return e, nil
 	}
 	e.command, e.args = words[0], words[1:]
