@@ -16,6 +16,8 @@
 //	env, process, client, log, cancelled     what the server sees and says
 //	add-tool             adds a tool and says that the list has changed
 //	spawn                starts a process that outlives its parent
+//
+// With the flag -odd it has other tools, whose schemas are strange or wrong.
 package main
 
 import (
@@ -66,6 +68,10 @@ type options struct {
 	closeStdout   bool
 	stopReading   bool
 	failFirstTime string
+	instructions  string
+	odd           bool
+	remote        string
+	deep          int
 }
 
 func main() {
@@ -93,6 +99,10 @@ func main() {
 	flag.BoolVar(&o.closeStdout, "close-stdout", false, "close stdout after the greeting, but live on")
 	flag.BoolVar(&o.stopReading, "stop-reading", false, "stop reading stdin after the greeting")
 	flag.StringVar(&o.failFirstTime, "fail-first", "", "exit with status 4, unless this file exists; create it")
+	flag.StringVar(&o.instructions, "instructions", "", "tell clients this about the server")
+	flag.BoolVar(&o.odd, "odd", false, "have nothing but tools with odd schemas")
+	flag.StringVar(&o.remote, "remote", "http://schemas.invalid", "the address that an odd schema refers to")
+	flag.IntVar(&o.deep, "deep", 0, "have a tool whose schema is so many objects deep")
 	flag.BoolVar(&o.child, "child", false, "be the process that -spawn starts")
 	flag.Parse()
 	if o.child {
@@ -295,7 +305,8 @@ type seen struct {
 
 func newServer(o options) *mcp.Server {
 	opts := &mcp.ServerOptions{
-		PageSize: o.page,
+		PageSize:     o.page,
+		Instructions: o.instructions,
 		Capabilities: &mcp.ServerCapabilities{
 			//lint:ignore SA1019 real servers have it for years to come
 			Logging: &mcp.LoggingCapabilities{},
@@ -307,6 +318,9 @@ func newServer(o options) *mcp.Server {
 	}
 	server := mcp.NewServer(&mcp.Implementation{Name: o.name, Version: "1.0.0"}, opts)
 	addTools(server, o, new(seen))
+	if o.odd {
+		addOdd(server, o)
+	}
 	if o.circle {
 		server.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
 			return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {

@@ -10,8 +10,17 @@ and a module ``mcp.servers.<alias>``; ``mcp.runtime`` finds servers and tools:
     7
 """
 
+from typing import Any
+
 from mcp import _modules, runtime, servers
+from mcp._catalog import missing_attribute
 
 __all__ = ["runtime", "servers"]
 
 _modules.install()
+
+
+def __getattr__(name: str) -> Any:
+    if name in runtime.__all__:
+        raise AttributeError(f"module 'mcp' has no attribute {name!r}; write runtime.{name}")
+    raise missing_attribute(__name__, name)

@@ -1,20 +1,32 @@
 """The servers that a run may use, and their tools.
 
 The host is asked for the tools of a server when something first needs them in
-a run, and again when a name isn't among them: a server may add and remove
-tools at any time.
+a run. For a server that isn't running it answers what the server listed when
+it last ran, which is good enough to read and to find tools. Before a script is
+told that a tool or an argument doesn't exist, the server itself is asked: it
+may have changed since, and may change at any time.
 """
 
-__all__ = ["Catalog", "Server", "Tool", "catalog", "is_reserved", "reachable"]
+__all__ = [
+    "Catalog",
+    "Server",
+    "Tool",
+    "catalog",
+    "is_reserved",
+    "missing_attribute",
+    "reachable",
+]
 
 from collections.abc import Iterable, Mapping
 from functools import cached_property
+import sys
 from typing import Any, NamedTuple
 
 from mcp import _host
 from mcp._errors import MCPError, not_found
 from mcp._names import did_you_mean, listing
 from mcp._schema import Signature, compile_tool
+from mcp._types import Taken
 
 # Attributes of a server's proxy, which no tool can be reached by; besides
 # these, all names that begin and end with two underscores are Python's.
@@ -56,10 +68,10 @@ class Tool:
         """Its parameters and types; made at first use."""
         return compile_tool(self.alias, self.input_schema, self.output_schema)
 
-    def stub(self, taken: set[str] | None = None) -> str:
+    def stub(self, taken: Taken | None = None) -> str:
         """Return its Python signature with types and docstring.
 
-        `taken` collects the names of types, for stubs that stand side by side.
+        `taken` collects the types, for stubs that stand side by side.
         """
         signature = self.signature
         if taken is not None:
@@ -120,6 +132,7 @@ class Catalog:
         self._by_alias: dict[str, Server] = {}
         self._tools: dict[str, _Tools] = {}
         self._current: set[str] = set()
+        self._renewed: set[str] = set()
 
     def begin(self, servers: list[Mapping[str, Any]], restricted: bool) -> bool:
         """Start a run that may use `servers`; say whether they are others than before.
@@ -128,6 +141,7 @@ class Catalog:
         """
         self.restricted = restricted
         self._current.clear()
+        self._renewed.clear()
         if servers == self._listed:
             return False
         self._listed = servers
@@ -147,13 +161,16 @@ class Catalog:
         """Return the servers of this run, sorted by name."""
         return list(self._by_name.values())
 
-    def server(self, name: str) -> Server:
-        """Return the server with this name or alias; MCPError if the run has none."""
+    def server(self, name: str, tool: str | None = None) -> Server:
+        """Return the server with this name or alias; MCPError if the run has none.
+
+        `tool` is what the server is wanted for, for the error to say.
+        """
         if not isinstance(name, str):
             raise TypeError(f"a server is named by a str, not {type(name).__name__}")
         server = self._by_name.get(name) or self._by_alias.get(name)
         if server is None:
-            raise not_found(self._explain(name), server=name)
+            raise not_found(self._explain(name), server=name, tool=tool)
         return server
 
     def by_alias(self, alias: str) -> Server:
@@ -161,7 +178,7 @@ class Catalog:
         return self._by_alias.get(alias) or self.server(alias)
 
     def tools(self, name: str) -> list[Tool]:
-        """Return the tools of a server, in its own order; starts it if it must."""
+        """Return the tools of a server, in its own order; starts it if it was never seen."""
         return list(self._fetched(self.server(name)).by_name.values())
 
     def tool(self, server_name: str, name: str) -> Tool:
@@ -181,22 +198,36 @@ class Catalog:
     def _find(self, server_name: str, name: str, find: Any) -> Tool:
         if not isinstance(name, str):
             raise TypeError(f"a tool is named by a str, not {type(name).__name__}")
-        server = self.server(server_name)
-        was_current = server.name in self._current
-        tools = self._fetched(server)
+        server = self.server(server_name, name)
+        tools = self._fetched(server, name)
         tool = find(tools, name)
-        if tool is None and was_current:
-            self._current.discard(server.name)
-            tools = self._fetched(server)
-            tool = find(tools, name)
+        if tool is None:
+            try:
+                tools = self._fetched(server, name, renew=True)
+                tool = find(tools, name)
+            except MCPError:
+                pass  # what is known has to do
         if tool is None:
             raise not_found(_no_tool(server, name, tools), server=server.name, tool=name)
         return tool
 
-    def _fetched(self, server: Server) -> _Tools:
+    def renewed(self, tool: Tool) -> Tool | None:
+        """Return the tool as its server describes it now; None where that is nothing new."""
+        if tool.server.name in self._renewed:
+            return None
+        try:
+            newer = self._fetched(tool.server, tool.name, renew=True).by_name.get(tool.name)
+        except MCPError:
+            return None
+        return None if newer is tool else newer
+
+    def _fetched(self, server: Server, tool: str | None = None, renew: bool = False) -> _Tools:
         name = server.name
-        if name not in self._current:
-            reply = _host.call("tools.list", {"server": name}, server=name)
+        if renew or name not in self._current:
+            params = {"server": name, "refresh": True} if renew else {"server": name}
+            if renew:
+                self._renewed.add(name)
+            reply = _host.call("tools.list", params, server=name, tool=tool)
             value = reply.value if isinstance(reply.value, dict) else {}
             listed = value.get("tools")
             listed = listed if isinstance(listed, list) else []
@@ -232,7 +263,10 @@ class Catalog:
 
 
 def _no_tool(server: Server, name: str, tools: _Tools) -> str:
-    hint = did_you_mean(name, tools.by_alias, what="Tools")
+    if name == "call_tool":
+        hint = f"Call one as {server.variable}.name(...) or runtime.call_tool({server.name!r}, ...)."
+    else:
+        hint = did_you_mean(name, tools.by_alias, what="Tools")
     return f"Server {server.name!r} has no tool {name!r}. {hint}"
 
 
@@ -241,3 +275,20 @@ def _text(value: Any) -> str:
 
 
 catalog = Catalog()
+
+
+def missing_attribute(owner: str, name: str) -> AttributeError:
+    """Return the error for an attribute that the module `owner` doesn't have.
+
+    For a server it says where that is:
+
+        >>> missing_attribute("mcp", "github")
+        AttributeError("module 'mcp' has no attribute 'github'; the MCP server 'github' is mcp_github")
+    """
+    text = f"module {owner!r} has no attribute {name!r}"
+    if name in catalog:
+        server = catalog.server(name)
+        error = AttributeError(f"{text}; the MCP server {server.name!r} is {server.variable}")
+        error.obj = None  # else the traceback would suggest something else
+        return error
+    return AttributeError(text, name=name, obj=sys.modules.get(owner))

@@ -2,7 +2,7 @@
 
 __all__ = ["brief_metadata", "describe", "describe_loaded", "query", "search", "stubs"]
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 import re
 import sys
 from typing import Any
@@ -10,13 +10,16 @@ from typing import Any
 from mcp import _host
 from mcp._catalog import Server, Tool, catalog, reachable
 from mcp._errors import MCPError, not_found
-from mcp._names import did_you_mean
+from mcp._names import did_you_mean, listing
 from mcp._proxy import tool_rows
 from mcp._results import Record, to_records
+from mcp._types import Taken, clean
 
 _DETAILS = ("summary", "full", "stub")
 _SCOPES = ("run", "all")
 _MAX_LIMIT = 50
+_MAX_HEAD = 400  # characters of a server's description in its stubs
+_TYPING = ("Any", "Literal", "NotRequired", "TypedDict")
 
 
 def brief_metadata(server: Mapping[str, Any]) -> Record:
@@ -103,10 +106,14 @@ def stubs(server: str) -> str:
     """Return the `.pyi` text of a server."""
     tools = catalog.tools(server)
     owner = catalog.server(server)
-    taken: set[str] = set()
-    head = f"# mcp.servers.{owner.alias}, predefined as {owner.variable}: MCP server {owner.name!r}"
-    imports = "from typing import Any, Literal, NotRequired, TypedDict"
-    return "\n\n".join([f"{head}\n{imports}", *(tool.stub(taken) for tool in tools)]) + "\n"
+    taken = Taken(tool.alias for tool in tools)
+    parts = [tool.stub(taken) for tool in tools]
+    head = [f"# mcp.servers.{owner.alias}, predefined as {owner.variable}: MCP server {owner.name!r}"]
+    head += [f"# {line}" for line in clean(owner.description, _MAX_HEAD).split("\n") if line]
+    text = "\n".join(parts)
+    if names := [name for name in _TYPING if re.search(rf"\b{name}\b", text)]:
+        head.append(f"from typing import {', '.join(names)}")
+    return "\n\n".join(["\n".join(head), *parts]) + "\n"
 
 
 def search(
@@ -129,11 +136,13 @@ def search(
         "servers": None if everywhere else list(catalog.names),
         "cached": cached,
     }
-    reply = _host.call_if_supported("tools.search", params)
-    if reply is None:
-        return [_row(tool, detail, score) for score, tool in _search_here(query)[:limit]]
-    hits = reply.value if isinstance(reply.value, list) else []
-    return [_found(hit, detail) for hit in hits if isinstance(hit, dict)]
+    found = _host.call("tools.search", params).value
+    for failure in found.get("failed") or ():
+        print(f"search leaves out {failure['server']!r}: {failure['error']}", file=sys.stderr)
+    if unseen := found.get("unseen"):
+        why = "never started so far; search_tool_docs starts them"
+        print(f"search leaves out {listing(map(repr, unseen))}: {why}", file=sys.stderr)
+    return [_found(hit, detail) for hit in found["tools"]]
 
 
 def _found(hit: dict[str, Any], detail: str) -> Record:
@@ -141,31 +150,6 @@ def _found(hit: dict[str, Any], detail: str) -> Record:
     alias = reachable(str(hit.get("toolAlias") or hit.get("tool")))
     tool = Tool(server, alias, {**hit, "name": str(hit.get("tool"))})
     return _row(tool, detail, hit.get("score"))
-
-
-def _search_here(query: str) -> list[tuple[float, Tool]]:
-    """Return the tools of this run's servers that share words with `query`, best first."""
-    wanted = set(_words(query))
-    hits = []
-    for name in catalog.names:
-        try:
-            tools = catalog.tools(name)
-        except MCPError as error:
-            print(f"search skips {name!r}: {error}", file=sys.stderr)
-            continue
-        for tool in tools:
-            in_name = wanted & set(_words(tool.name))
-            in_text = wanted & set(_words(tool.description))
-            if score := (2 * len(in_name) + len(in_text - in_name)) / (2 * len(wanted) or 1):
-                hits.append((round(score, 3), tool))
-    return sorted(hits, key=lambda hit: (-hit[0], hit[1].server.name, hit[1].name))
-
-
-def _words(text: str) -> Iterable[str]:
-    """Yield the words of a name or a sentence, in lower case and singular."""
-    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", text)
-    for word in re.findall(r"[^\W_]+", spaced.lower()):
-        yield word.removesuffix("s") if len(word) > 3 else word
 
 
 def _one_of(name: str, value: Any, choices: tuple[str, ...]) -> None:

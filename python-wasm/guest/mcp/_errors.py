@@ -179,7 +179,8 @@ def from_host(
 
 def _named(message: str, server: str | None, tool: str | None) -> str:
     """Return `message` with the server and the tool named in front, if it lacks them."""
-    missing = [name for name in (server, tool) if name and name not in message]
-    if not missing:
+    where = ".".join(filter(None, (server, tool)))
+    named = f"{where}:", f"{where} ", f"Server {server!r} "
+    if not where or message.startswith(named):
         return message
-    return f"{'.'.join(filter(None, (server, tool)))}: {message}"
+    return f"{where}: {message.removeprefix(f'{server}: ')}"

@@ -1,6 +1,6 @@
 """Requests to the host, with its errors as exceptions of `mcp._errors`."""
 
-__all__ = ["Reply", "call", "call_async", "call_if_supported"]
+__all__ = ["Reply", "call", "call_async"]
 
 from typing import Any
 
@@ -39,24 +39,13 @@ async def call_async(
     raise failure
 
 
-def call_if_supported(op: str, params: dict[str, Any]) -> Reply | None:
-    """Do `call`, but return None where this host doesn't know the operation."""
-    try:
-        return _call(op, params)
-    except _FAILURES as error:
-        if getattr(error, "kind", None) == "Unsupported":
-            return None
-        failure = _failure(error, None, None)
-    raise failure
-
-
 def _failure(error: Exception, server: str | None, tool: str | None) -> Exception:
     """Return what to raise for what `codeexec.host` raised."""
     if isinstance(error, HostError):
         return from_host(error.kind, str(error), error.data, server, tool)
     where = ".".join(filter(None, (server, tool))) or "host"
     if isinstance(error, OverflowError):
-        text = f"{where}: the request is too large: {error}"
+        text = f"{where}: the arguments are larger than a call may send; send less, or in parts"
         return LimitExceeded(text, server=server, tool=tool)
     if isinstance(error, (ValueError, RecursionError)):
         text = f"{where}: the result can't be read: {error}"

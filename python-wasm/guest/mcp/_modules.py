@@ -60,6 +60,8 @@ class Finder:
     ) -> ModuleSpec | None:
         """Return the spec of a server's module; an MCPError for a server there isn't."""
         package, _, alias = fullname.rpartition(".")
+        if not package and alias.startswith("mcp_"):
+            _refuse_variable(alias)
         if package != _PACKAGE:
             return None
         try:
@@ -80,6 +82,18 @@ class Finder:
     @staticmethod
     def exec_module(module: ModuleType) -> None:
         """Do nothing: tools are looked up when they are used."""
+
+
+def _refuse_variable(name: str) -> None:
+    """Say what to write instead of ``import mcp_github``, unless that is a module."""
+    alias = name.removeprefix("mcp_")
+    for server in catalog.servers():
+        if server.alias == alias:
+            raise not_importable(
+                f"{name} is predefined: use it without an import, "
+                f"or write: from {_PACKAGE}.{alias} import ...",
+                server.name,
+            )
 
 
 def install() -> None:

@@ -51,7 +51,7 @@ class ToolProxy:
         timeout = None
         if "timeout" in kwargs and "timeout" not in tool.signature.by_name:
             timeout = _seconds(kwargs.pop("timeout"))
-        arguments = bind(tool.signature, args, kwargs, name=tool.alias, call=call)
+        tool, arguments = _bind(tool, args, kwargs, call)
         return _named(_send(tool, arguments, timeout, raw), call)
 
     @property
@@ -103,14 +103,34 @@ def call_tool(
     So a server that can't start fails only its own call in an `asyncio.gather`.
     """
     seconds = _seconds(timeout)
-    if arguments is not None and not isinstance(arguments, Mapping):
-        raise TypeError(f"arguments must be a dict, not {type(arguments).__name__}")
+    if not isinstance(tool, str) or not isinstance(arguments or {}, Mapping):
+        raise TypeError(
+            "call_tool() takes the names of a server and a tool, and a dict of arguments: "
+            "runtime.call_tool('github', 'create_issue', {'title': 'Bug'})"
+        )
     try:
         found = catalog.tool(server, tool)
     except MCPError as error:
         return _named(_fail(error), "runtime.call_tool")
-    given = bind(found.signature, (), arguments or {}, name=found.alias, call=found.call)
+    found, given = _bind(found, (), arguments or {}, found.call)
     return _named(_send(found, given, seconds, raw), found.call)
+
+
+def _bind(
+    tool: Tool, args: tuple[Any, ...], kwargs: Mapping[str, Any], call: str
+) -> tuple[Tool, dict[str, Any]]:
+    """Return the arguments to send, and the tool that they were found to fit.
+
+    What is known of the tool may be old. So a mistake counts only if it is one
+    by what the server says now.
+    """
+    try:
+        return tool, bind(tool.signature, args, kwargs, name=tool.alias, call=call)
+    except TypeError:
+        newer = catalog.renewed(tool)
+        if newer is None:
+            raise
+    return newer, bind(newer.signature, args, kwargs, name=newer.alias, call=call)
 
 
 async def _send(
@@ -270,6 +290,12 @@ class Servers(Mapping[str, ServerProxy]):
 
     def __getitem__(self, name: str) -> ServerProxy:
         return server_proxy(name)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in catalog:
+            hint = f"mcp_servers[{name!r}] or {catalog.server(name).variable}"
+            raise AttributeError(f"servers are no attributes; write {hint}")
+        raise AttributeError(f"mcp_servers has no attribute {name!r}")
 
     def __contains__(self, name: object) -> bool:
         return name in catalog

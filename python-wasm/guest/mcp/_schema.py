@@ -20,7 +20,7 @@ import re
 from typing import Any
 
 from mcp._names import aliases
-from mcp._types import Members, Reader, clean, note, pascal
+from mcp._types import Members, Reader, Taken, clean, note, pascal
 
 _MAX_DEFAULT = 60  # characters of one default value
 _MAX_DOC = 4_000  # characters of a tool's description in a docstring
@@ -160,17 +160,17 @@ class Signature:
 
 
 def compile_tool(
-    name: str, input_schema: Any, output_schema: Any = None, taken: set[str] | None = None
+    name: str, input_schema: Any, output_schema: Any = None, taken: Taken | None = None
 ) -> Signature:
     """Return the signature of the tool with the alias `name`.
 
-    `taken` holds names of types that are in use already; those of this tool are added.
+    `taken` holds the types that stand beside it already; those of this tool are added.
 
         >>> schema = {"properties": {"n": {"type": ["integer", "null"]}}, "required": ["n"]}
         >>> compile_tool("count", schema).text("count")
         'count(n: int | None) -> Any'
     """
-    taken = set() if taken is None else taken
+    taken = Taken([name]) if taken is None else taken
     prefix = pascal(name)
     reader = Reader(input_schema, prefix, taken)
     members = reader.members(input_schema)
@@ -209,6 +209,8 @@ def _parameters(
     order += [name for name in members.properties if name not in members.required]
     for wire in order:
         schema = members.properties[wire]
+        if schema is False:  # it must not be given
+            continue
         default = schema.get("default", MISSING) if isinstance(schema, dict) else MISSING
         needed = wire in members.required and default is MISSING
         if wire in members.required and not needed:

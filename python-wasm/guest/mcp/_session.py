@@ -71,7 +71,14 @@ def explain_name(name: str) -> str | None:
 
         >>> explain_name("mcp_githb")
         "Server 'githb' is not available. Did you mean 'github'?"
+        >>> explain_name("github")
+        "The MCP server 'github' is mcp_github."
     """
+    if name in catalog:
+        server = catalog.server(name)
+        return f"The MCP server {server.name!r} is {server.variable}."
+    if name in runtime.__all__:
+        return f"Write runtime.{name}."
     alias = name.removeprefix("mcp_")
     if alias == name or alias in catalog:
         return None

@@ -5,8 +5,9 @@ Whatever can't be understood becomes `Any`. Nothing here raises, and the work
 is bounded by the constants below.
 """
 
-__all__ = ["Members", "Reader", "clean", "note", "pascal"]
+__all__ = ["Members", "Reader", "Taken", "clean", "note", "pascal"]
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 import inspect
 import re
@@ -52,6 +53,18 @@ class Members:
         return self.additional is not False
 
 
+class Taken:
+    """The names of types that stand side by side, and the types that have one already.
+
+    Types of the same keys are one type: tools of a server speak of the same
+    things, and what is written once is read once.
+    """
+
+    def __init__(self, names: Iterable[str] = ()) -> None:
+        self.names = {*names, *_RESERVED}
+        self.by_body: dict[str, str] = {}
+
+
 def _anything() -> Members:
     return Members({}, {}, additional=True, declared=False)
 
@@ -59,7 +72,7 @@ def _anything() -> Members:
 class Reader:
     """Reads the schemas inside one root schema, within a budget."""
 
-    def __init__(self, root: Any, prefix: str, taken: set[str]) -> None:
+    def __init__(self, root: Any, prefix: str, taken: Taken) -> None:
         self.definitions: list[str] = []
         self._root = root
         self._prefix = prefix
@@ -173,7 +186,7 @@ class Reader:
             choices.append(items)
         if not choices:
             return "list[Any]"
-        each = [self.type(choice, f"{hint}_item", depth + 1) for choice in choices]
+        each = [self.type(choice, _singular(hint), depth + 1) for choice in choices]
         return f"list[{_union(each)}]"
 
     def _all_of(self, schema: dict[str, Any], parts: list[Any], hint: str, depth: int) -> str:
@@ -213,20 +226,28 @@ class Reader:
                 value = self.type(members.additional, f"{hint}_value", depth + 1)
                 return f"dict[str, {value}]"
             return "dict[str, Any]"
-        name = self._new_name(hint)
+        name = self._new_name(hint or _result_hint(members))
         if reference is not None:
             # Known before its keys are read: they may refer to it.
             self._by_reference[reference] = name
+        before = len(self.definitions)
         keys = [
-            _Key(
-                wire,
-                self.type(part, f"{hint}_{wire}", depth + 1),
-                wire in members.required,
-                note(part),
-            )
+            _Key(wire, self.type(part, wire, depth + 1), wire in members.required, note(part))
             for wire, part in members.properties.items()
         ]
-        self._define(_typed_dict(name, keys))
+        body = _typed_dict("", keys)
+        same = self._taken.by_body.get(body)
+        if same is not None and len(self.definitions) == before:
+            # Nothing inside was new, so nothing can refer to the name given up.
+            self._taken.names.discard(name)
+            self._names.discard(name)
+            name = same
+            if reference is not None:
+                self._by_reference[reference] = name
+        else:
+            self._taken.by_body.setdefault(body, name)
+            self._define(_typed_dict(name, keys))
+        self._names.add(name)
         return name
 
     def _define(self, source: str) -> None:
@@ -234,13 +255,17 @@ class Reader:
         self.definitions.append(source)
 
     def _new_name(self, hint: str) -> str:
-        base = (self._prefix + pascal(hint))[:_MAX_NAME] or "Object"
+        """Return a name for a type: from its own word, if others don't have that."""
+        word = pascal(hint)
+        long = self._prefix + word
+        vague = word in ("", "Item") or word in self._taken.names
+        base = (long if vague else word)[:_MAX_NAME] or "Object"
         if base[0].isdigit():
             base = f"_{base}"
         name, number = base, 2
-        while name in self._taken or name in _RESERVED:
+        while name in self._taken.names:
             name, number = f"{base}{number}", number + 1
-        self._taken.add(name)
+        self._taken.names.add(name)
         self._names.add(name)
         return name
 
@@ -291,6 +316,26 @@ def _either(choices: list[Members]) -> Members:
     elif all(additional is False for additional in said):
         result.additional = False
     return result
+
+
+def _result_hint(members: Members) -> str:
+    """Return the word for a type that nothing else gives one: the result of a tool."""
+    match [*members.properties]:
+        case [only] if not only.lower().endswith("result"):
+            return f"{only}_result"
+    return ""
+
+
+def _singular(word: str) -> str:
+    """Return the word for one of `word`: entity for entities."""
+    lower = word.lower()
+    if lower.endswith("ies") and len(word) > 4:
+        return f"{word[:-3]}y"
+    if lower.endswith(("sses", "shes", "ches", "xes")):
+        return word[:-2]
+    if lower.endswith("s") and not lower.endswith(("ss", "us", "is")) and len(word) > 2:
+        return word[:-1]
+    return f"{word}_item"
 
 
 @dataclass(frozen=True, slots=True)
@@ -412,9 +457,21 @@ def _list(value: Any) -> list[Any]:
 
 
 def note(schema: Any) -> str:
-    """Return the description of a schema on one line."""
-    text = schema.get("description") if isinstance(schema, dict) else None
-    return " ".join(clean(text, _MAX_NOTE).split())
+    """Return what there is to say of a schema besides its type, on one line."""
+    if not isinstance(schema, dict):
+        return ""
+    text = " ".join(clean(schema.get("description"), _MAX_NOTE).split())
+    return " ".join(filter(None, (text, _examples(schema.get("enum")))))
+
+
+def _examples(values: Any) -> str:
+    """Return the first of choices that are too many for their type to list them."""
+    if not isinstance(values, list) or "Literal" in (hint := _literal(values)):
+        return ""
+    shown = [_constant(value) for value in values[:3] if isinstance(value, (int, str))]
+    if not shown or sum(map(len, shown)) > _MAX_NOTE or hint == "Any":
+        return ""
+    return f"(one of {len(values):,}: {', '.join(shown)}, …)"
 
 
 def clean(text: Any, limit: int) -> str:
@@ -428,6 +485,7 @@ def clean(text: Any, limit: int) -> str:
     if len(text) > limit:
         text = f"{text[:limit]}…"
     text = text.replace("\r\n", "\n").encode("utf-8", "replace").decode()
+    text = re.sub(r"\x1b\[[0-?]*[ -/]*[@-~]", "", text)  # colours and the like
     text = re.sub(r"[^\S\n\t ]|[\x00-\x08\x0e-\x1f\x7f-\x9f]", " ", text)
     return inspect.cleandoc(text)
 

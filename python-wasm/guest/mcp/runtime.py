@@ -44,7 +44,7 @@ from typing import Any, Literal
 
 from mcp import _docs, _host, _proxy
 from mcp._awaitable import AwaitableList, AwaitableRecord, AwaitableTuple
-from mcp._catalog import catalog
+from mcp._catalog import catalog, missing_attribute
 from mcp._errors import (
     CallTimeout,
     LimitExceeded,
@@ -67,6 +67,7 @@ def call_tool(
     *,
     timeout: float | None = None,
     raw: bool = False,
+    **misplaced: Any,
 ) -> Coroutine[Any, Any, Any]:
     """Call a tool by the names of its server and itself; to be awaited.
 
@@ -76,6 +77,12 @@ def call_tool(
 
         issue = await runtime.call_tool("github", "create_issue", {"repo": "o/r", "title": "x"})
     """
+    if misplaced:
+        given = ", ".join(f"{name!r}: ..." for name in misplaced)
+        raise TypeError(
+            "call_tool() takes the arguments of the tool as a dict: "
+            f"runtime.call_tool({server!r}, {tool!r}, {{{given}}})"
+        )
     return _proxy.call_tool(server, tool, arguments, timeout, raw)
 
 
@@ -184,7 +191,8 @@ def search_tool_docs(
     """Return the tools that fit `query`, best first: dicts as of `query_tool_docs`, and `score`.
 
     Searches the servers that the run was given, or all discovered ones where
-    it was given none or with ``scope="all"``. `limit` is 1 to 50.
+    it was given none or with ``scope="all"``. Servers that were never started
+    so far are; one line on stderr names each that can't be. `limit` is 1 to 50.
 
         >>> [hit["toolAlias"] for hit in await runtime.search_tool_docs("calendar events")]
         ['list_calendar_events', 'create_event']
@@ -220,3 +228,7 @@ def capability_summary() -> str:
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+def __getattr__(name: str) -> Any:
+    raise missing_attribute(__name__, name)

@@ -29,12 +29,15 @@ class Host:
     def __init__(self) -> None:
         self.servers: dict[str, dict[str, Any]] = {}
         self.requests: list[tuple[str, dict[str, Any]]] = []
-        self.search: Any = None
+        self.search: Any = {"tools": []}
         self.capabilities = "manual"
         self.pause: asyncio.Event | None = None
 
     def add(self, name: str, *tools: dict[str, Any], alias: str | None = None, **info: Any) -> None:
-        """Configure a server; a tool is its definition, with its answer under "answer"."""
+        """Configure a server; a tool is its definition, with its answer under "answer".
+
+        Its tools of long ago, which the host remembers, may be given as `known`.
+        """
         self.servers[name] = {
             "name": name,
             "alias": alias or name.replace("-", "_"),
@@ -67,25 +70,31 @@ class Host:
             case "servers.list":
                 return Reply([self._info(server) for server in self.servers.values()], [])
             case "tools.list":
-                server = self._server(params["server"])
-                tools = [self._definition(tool) for tool in server["listed"]]
+                server = self._server(params["server"], params.get("refresh", False))
+                listed = server["listed"] if params.get("refresh") else self._known(server)
+                tools = [self._definition(tool) for tool in listed]
                 return Reply({**self._info(server), "tools": tools}, [])
             case "tools.call":
                 return self._called(params)
-            case "tools.search" if self.search is not None:
+            case "tools.search":
                 return Reply(self.search, [])
             case "text.capabilities":
                 return Reply(self.capabilities, [])
         raise HostError("Unsupported", f"no operation {op}")
 
     def _info(self, server: dict[str, Any]) -> dict[str, Any]:
-        return {key: value for key, value in server.items() if key not in ("listed", "down")}
+        return {key: value for key, value in server.items() if key not in ("listed", "known", "down")}
 
-    def _server(self, name: str) -> dict[str, Any]:
+    def _known(self, server: dict[str, Any]) -> list[dict[str, Any]]:
+        if "known" in server:
+            return server["known"]
+        return self._server(server["name"])["listed"]
+
+    def _server(self, name: str, start: bool = True) -> dict[str, Any]:
         server = self.servers.get(name)
         if server is None:
             raise HostError("MCPError", f"Unknown server {name!r}", {"server": name})
-        if reason := server.get("down"):
+        if start and (reason := server.get("down")):
             raise HostError("ServerUnavailable", f"server {name!r}: {reason}", {"server": name})
         return server
 

@@ -91,7 +91,6 @@ class TypeTest(unittest.TestCase):
             ("a union with anything", {"anyOf": [string, {}]}, "Any"),
             ("no schema", {}, "Any"),
             ("true", True, "Any"),
-            ("false", False, "Any"),
             ("nonsense", {"type": 5, "enum": "x", "anyOf": 3}, "Any"),
             ("an unknown type", {"type": "file"}, "Any"),
             ("a reference outside", {"$ref": "https://example.com/x.json"}, "Any"),
@@ -114,21 +113,21 @@ class TypeTest(unittest.TestCase):
         self.assertEqual(
             hint({"anyOf": [schema, {"type": "null"}]}),
             (
-                "FX | None",
-                "class FX(TypedDict):\n    login: str  # who it is\n    age: NotRequired[int]",
+                "X | None",
+                "class X(TypedDict):\n    login: str  # who it is\n    age: NotRequired[int]",
             ),
         )
 
     def test_typed_dict_with_optional_keys_only(self):
         _, source = hint({"properties": {"a": {"type": "string"}}})
-        self.assertEqual(source, "class FX(TypedDict, total=False):\n    a: str")
+        self.assertEqual(source, "class X(TypedDict, total=False):\n    a: str")
 
     def test_typed_dict_with_keys_that_python_cannot_spell(self):
         _, source = hint(
             {"properties": {"from": {"type": "string"}, "cik-A": {}}, "required": ["from"]},
         )
         self.assertEqual(
-            source, "FX = TypedDict('FX', {\n    'from': str,\n    'cik-A': NotRequired[Any],\n})"
+            source, "X = TypedDict('X', {\n    'from': str,\n    'cik-A': NotRequired[Any],\n})"
         )
 
     def test_reference_to_a_definition(self):
@@ -136,7 +135,7 @@ class TypeTest(unittest.TestCase):
         text, source = hint(
             {"type": "array", "items": {"$ref": "#/$defs/Label~0~1"}}, **{"$defs": defs}
         )
-        self.assertEqual(text, "list[FLabel]")
+        self.assertEqual(text, "list[Label]")
         self.assertIn("(TypedDict):\n    name: str", source)
 
     def test_recursive_reference(self):
@@ -149,10 +148,10 @@ class TypeTest(unittest.TestCase):
             "required": ["value"],
         }
         text, source = hint({"$ref": "#/definitions/Node"}, definitions={"Node": node})
-        self.assertEqual(text, "FNode")
+        self.assertEqual(text, "Node")
         self.assertEqual(
             source,
-            "class FNode(TypedDict):\n    value: Any\n    children: NotRequired[list[FNode]]",
+            "class Node(TypedDict):\n    value: Any\n    children: NotRequired[list[Node]]",
         )
 
     def test_reference_to_the_root(self):
@@ -180,7 +179,7 @@ class TypeTest(unittest.TestCase):
             ],
         }
         self.assertEqual(
-            hint(schema)[1], "class FX(TypedDict):\n    a: str\n    b: NotRequired[Any]"
+            hint(schema)[1], "class X(TypedDict):\n    a: str\n    b: NotRequired[Any]"
         )
 
     def test_names_of_types_avoid_those_that_stubs_need(self):
@@ -218,6 +217,20 @@ class SignatureTest(unittest.TestCase):
         self.assertEqual(
             {p.name: p.wire for p in compiled.parameters},
             {"from__2": "from", "class_": "class", "cik_A": "cik-A", "from_": "from_"},
+        )
+
+    def test_what_must_not_be_given_is_no_parameter(self):
+        self.assertEqual(signature({"x": False, "y": True}).text("f"), "f(y: Any = ...) -> Any")
+
+    def test_choices_too_many_for_a_type_are_shown_by_example(self):
+        many = [f"value {n}" for n in range(5000)]
+        compiled = signature({"x": {"enum": many, "description": "Pick."}, "y": {"enum": ["a"]}})
+        self.assertEqual(
+            (compiled.text("f"), [*compiled.notes()]),
+            (
+                "f(x: str = ..., y: Literal['a'] = ...) -> Any",
+                ["x: Pick. (one of 5,000: 'value 0', 'value 1', 'value 2', …)"],
+            ),
         )
 
     def test_required_without_a_schema_is_a_parameter(self):
@@ -292,7 +305,7 @@ class SignatureTest(unittest.TestCase):
         obj = {"type": "object", "properties": {"id": {"type": "integer"}}, "required": ["id"]}
         tests = [
             ("none", None, "Any", False),
-            ("object", obj, "FResult", False),
+            ("object", obj, "IdResult", False),
             (
                 "wrapper",
                 {"type": "object", "properties": {"result": {"type": "array", "items": obj}}},
@@ -329,9 +342,9 @@ class StubTest(unittest.TestCase):
         )
         self.assertEqual(
             compiled.stub("f", "Does it.\n\nWell."),
-            "class FB(TypedDict, total=False):\n"
+            "class B(TypedDict, total=False):\n"
             "    c: Any\n"
-            "async def f(a: str, b: FB = ...) -> Any:\n"
+            "async def f(a: str, b: B = ...) -> Any:\n"
             '    """Does it.\n\n    Well.\n\n    Args:\n        a: an a\n    """',
         )
 
