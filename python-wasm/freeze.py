@@ -40,14 +40,18 @@ def modules(root: Path) -> Iterator[tuple[str, Path, bool]]:
             yield name, path, package
 
 
+# Of the build-time variables, those that say what the interpreter is. The rest
+# says how it was built, and differs from one build machine to the next.
+SYSCONFIG = re.compile(
+    r"ABIFLAGS|EXT_SUFFIX|SOABI|MULTIARCH|MACHDEP|VERSION|TZPATH|PLATLIBDIR|Py_\w+|WITH_\w+"
+    r"|(HAVE|SIZEOF|ALIGNOF)_\w+|prefix|exec_prefix"
+)
+
+
 def sysconfig_source(path: Path) -> str:
-    """The build-time variables without those that name a path of this machine."""
+    """The module of build-time variables, reduced to what is the same everywhere."""
     variables = runpy.run_path(str(path))["build_time_vars"]
-    kept = {
-        key: value
-        for key, value in sorted(variables.items())
-        if isinstance(value, int) or re.fullmatch(r"[\w.+=-]*|/usr(/[\w./:+-]*)?", value)
-    }
+    kept = {key: value for key, value in sorted(variables.items()) if SYSCONFIG.fullmatch(key)}
     return f"build_time_vars = {kept!r}\n"
 
 
