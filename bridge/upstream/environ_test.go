@@ -112,25 +112,3 @@ func TestLastLines(t *testing.T) {
 		}
 	}
 }
-
-func TestSuggest(t *testing.T) {
-	names := []string{"create-issue", "create_pull", "list_issues", "get", "日本語"}
-	tests := []struct{ name, want string }{
-		{"create_issue", "create-issue"},
-		{"createIssue", "create-issue"},
-		{"craete_isseu", "create-issue"},
-		{"issue", "create-issue list_issues"},
-		{"gte", "get"},
-		{"list_issue", "list_issues"},
-		{"日本", "日本語"},
-		{"unrelated", ""},
-		{"", ""},
-		{"___", ""},
-		{strings.Repeat("x", 1000), ""},
-	}
-	for _, tc := range tests {
-		if got := strings.Join(suggest(tc.name, names), " "); got != tc.want {
-			t.Errorf("suggest(%.20q) = %q, want %q", tc.name, got, tc.want)
-		}
-	}
-}

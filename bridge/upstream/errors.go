@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 	"unicode"
 )
 
@@ -91,6 +92,17 @@ type TooLargeError struct {
 
 func (e *TooLargeError) Error() string {
 	return fmt.Sprintf("server %q, tool %q: the answer is larger than %d bytes; ask for less", e.Server, e.Tool, e.Limit)
+}
+
+// A TimeoutError says that a call took longer than the server's configuration
+// allows. It may have had an effect.
+type TimeoutError struct {
+	Server, Tool string
+	Limit        time.Duration
+}
+
+func (e *TimeoutError) Error() string {
+	return fmt.Sprintf("server %q, tool %q: no answer within the %v that its configuration allows", e.Server, e.Tool, e.Limit)
 }
 
 func didYouMean(names []string) string {

@@ -168,8 +168,10 @@ func (a *answerID) value() int64 {
 
 // String describes a line that was not taken, for the log.
 func (l line) String() string {
-	if l.object != nil {
-		return fmt.Sprintf("%q", l.object[:min(len(l.object), shownPrefix)])
-	}
 	return fmt.Sprintf("%q", l.prefix)
+}
+
+// beginning returns as much of a message as is fit for the log.
+func beginning(text []byte) string {
+	return fmt.Sprintf("%q", text[:min(len(text), shownPrefix)])
 }

@@ -12,6 +12,10 @@ import (
 	"testing"
 	"testing/iotest"
 	"time"
+
+	"codeexec/bridge/catalog"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 func TestLineReader(t *testing.T) {
@@ -141,18 +145,20 @@ func FuzzServerOutput(f *testing.F) {
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 		defer cancel()
 		quiet := slog.New(slog.DiscardHandler)
-		c := newConn(io.MultiReader(strings.NewReader(hello), bytes.NewReader(output)), io.Discard, time.Second, 1<<16, quiet)
+		c := newPipesConn("x", io.MultiReader(strings.NewReader(hello), bytes.NewReader(output)), io.Discard, time.Second, 1<<16, quiet)
 		defer c.Close()
-		s := newServer(ctx, stubServer(), &Options{Logger: quiet, maxLine: 1 << 16, ClientName: "x", Version: "1"})
-		l := &link{server: s, conn: c, process: &process{exited: make(chan struct{}), stderr: newTail(1)}, listing: make(chan struct{}, 1)}
-		close(l.process.exited)
+		s := newServer(ctx, stubServer(), &Options{Logger: quiet, maxLine: 1 << 16, ClientName: "x", Version: "1", Catalog: catalog.Open("", nil)})
+		gone := &process{exited: make(chan struct{}), drained: make(chan struct{}), stderr: newTail(1)}
+		close(gone.exited)
+		close(gone.drained)
+		l := &link{server: s, conn: c, backend: gone, listing: make(chan struct{}, 1)}
 		err := guarded(func() (err error) {
-			l.session, err = l.client().Connect(ctx, c, nil)
+			l.session, err = l.client(&mcp.ClientCapabilities{}).Connect(ctx, c, nil)
 			return err
 		})
 		if err == nil {
 			l.call(ctx, "x", json.RawMessage("{}"))
-			l.tools(ctx, false)
+			l.list(ctx, false)
 			c.fail(io.EOF)
 			l.session.Close()
 		}

@@ -5,71 +5,109 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"codeexec/bridge/config"
 )
 
 const (
 	// legacyVersion is the newest protocol version whose greeting is
 	// initialize.
 	legacyVersion = "2025-11-25"
-	// maxPages and maxTools bound a list that a server makes up as it goes.
-	maxPages = 1000
-	maxTools = 10_000
 )
 
 // A link is a connection to a running server, from a successful greeting to
 // the end of the process.
 type link struct {
 	server  *server
-	process *process
+	backend backend
 	conn    *conn
 	session *mcp.ClientSession
 	ended   chan struct{} // closed when the server doesn't count as running any more
 	closed  chan struct{} // closed when nothing of it is left
 
+	tokens  atomic.Int64  // progress tokens that were given out
 	changes atomic.Int64  // how often the server's list of tools has changed
-	listing chan struct{} // a lock of the fields below; one that a context can leave
-	list    []*mcp.Tool   // nil if it isn't known
-	names   map[string]bool
-	asOf    int64 // the changes that list has in it
+	stale   chan struct{} // takes one value without blocking when it has, see follow
+	listing chan struct{} // a lock of the field below; one that a context can leave
+	last    *listing      // nil if there was none yet
+}
+
+// A backend is what a link reaches: a process or a remote server.
+type backend interface {
+	// stop ends it, as far as it is ours. It returns when nothing is left.
+	stop()
+	// postmortem says why the connection broke, which it has, with the end of
+	// the server's stderr.
+	postmortem() (stderr string, err error)
+	// stderrTail returns the end of the server's stderr so far.
+	stderrTail() string
+}
+
+// A greeting is a way to greet a server.
+type greeting struct {
+	legacy bool          // with initialize at once
+	sse    bool          // over the transport HTTP with SSE
+	probe  time.Duration // how long server/discover may take
+	offers *mcp.ClientCapabilities
 }
 
 // dial starts the server and greets it. The error is an [UnavailableError].
-func (s *server) dial() (*link, error) {
+func (s *server) dial(offers *mcp.ClientCapabilities) (*link, error) {
 	ctx, cancel := context.WithTimeoutCause(s.ctx, s.opts.StartTimeout,
 		fmt.Errorf("it didn't answer the greeting within %v of its start", s.opts.StartTimeout))
 	defer cancel()
 	s.mu.Lock()
-	legacy := s.legacy
+	way := greeting{legacy: s.legacy, sse: s.sse, probe: s.opts.ProbeTimeout, offers: offers}
 	s.mu.Unlock()
+	if s.cfg.Transport == config.TransportSSE {
+		way.legacy, way.sse = true, true
+	}
 
 	began := time.Now()
-	l, seen, err := s.greet(ctx, legacy, s.opts.ProbeTimeout)
+	l, seen, err := s.greet(ctx, way)
 	switch {
 	case err == nil || ctx.Err() != nil || !seen.sent:
 	case seen.timedOut && refused(err):
 		// It doesn't want the older greeting, or not after server/discover,
 		// which it has read by now. So it was only slow to start.
-		if slow, _, again := s.greet(ctx, false, s.opts.ProbeTimeout+2*time.Since(began)); again == nil {
+		patient := greeting{probe: s.opts.ProbeTimeout + 2*time.Since(began), offers: offers}
+		if slow, _, again := s.greet(ctx, patient); again == nil {
 			l, seen, err = slow, discover{}, nil
+		}
+	case s.cfg.URL != "":
+		// The specification has clients try the older transport then.
+		if !way.sse && notFound(err) {
+			if old, _, again := s.greet(ctx, greeting{legacy: true, sse: true, offers: offers}); again == nil {
+				l, way.sse, err = old, true, nil
+			}
 		}
 	case !seen.answered && !seen.timedOut:
 		// It gave up at the first message that it didn't know.
-		l, seen, err = s.greet(ctx, true, 0)
+		l, seen, err = s.greet(ctx, greeting{legacy: true, offers: offers})
 		seen.timedOut = err == nil
 	}
 	if err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
-	s.legacy = legacy || seen.timedOut
+	s.legacy = way.legacy || seen.timedOut
+	s.sse = way.sse
 	s.mu.Unlock()
 	return l, nil
+}
+
+// notFound reports whether a server answered as if its URL knew no POST.
+func notFound(err error) bool {
+	status, ok := errors.AsType[*statusError](err)
+	return ok && (status.code == http.StatusBadRequest || status.code == http.StatusNotFound || status.code == http.StatusMethodNotAllowed)
 }
 
 // refused reports whether a server answered the greeting with an error.
@@ -78,72 +116,106 @@ func refused(err error) bool {
 	return errors.As(err, &rpc)
 }
 
-// greet starts the server and greets it once.
-func (s *server) greet(ctx context.Context, legacy bool, probe time.Duration) (*link, discover, error) {
+// open starts the server, or makes ready to talk to a remote one.
+func (s *server) open(ctx context.Context, way greeting) (*link, error) {
 	if s.ctx.Err() != nil {
-		return nil, discover{}, s.unavailable(ErrClosed, "")
+		return nil, ErrClosed
+	}
+	l := &link{
+		server: s, listing: make(chan struct{}, 1), stale: make(chan struct{}, 1),
+		ended: make(chan struct{}), closed: make(chan struct{}),
+	}
+	if s.cfg.URL != "" {
+		r, err := newRemote(s.cfg, way.probe, s.opts.maxLine, s.log)
+		if err != nil {
+			return nil, err
+		}
+		l.backend, l.conn = r, r.conn
+		if way.sse {
+			if err := openSSE(ctx, r); err != nil {
+				r.stop()
+				return nil, err
+			}
+		}
+		return l, nil
 	}
 	env := serverEnviron(s.opts.Environ, s.cfg.Env)
 	path, err := findProgram(s.cfg.Command, s.cfg.Cwd, env, serverEnviron(s.opts.Environ, nil))
 	if err != nil {
-		return nil, discover{}, s.unavailable(err, "")
+		return nil, err
 	}
 	p, err := startProcess(command{
 		path: path, args: s.cfg.Args, env: env.list(), dir: s.cfg.Cwd, supervisor: s.opts.Supervisor,
 	})
 	if err != nil {
-		return nil, discover{}, s.unavailable(err, "")
+		return nil, err
 	}
-	l := &link{
-		server: s, process: p, listing: make(chan struct{}, 1),
-		ended: make(chan struct{}), closed: make(chan struct{}),
-		conn: newConn(p.stdout, p.stdin, probe, s.opts.maxLine, s.log),
+	l.backend = p
+	l.conn = newPipesConn(s.cfg.Name, p.stdout, p.stdin, way.probe, s.opts.maxLine, s.log)
+	return l, nil
+}
+
+// greet starts the server and greets it once.
+func (s *server) greet(ctx context.Context, way greeting) (*link, discover, error) {
+	l, err := s.open(ctx, way)
+	if err != nil {
+		if ctx.Err() != nil && !errors.Is(err, ErrClosed) {
+			err = context.Cause(ctx)
+		}
+		return nil, discover{}, s.unavailable(err, "")
 	}
 	stop := context.AfterFunc(ctx, func() { l.conn.fail(context.Cause(ctx)) })
 	defer stop()
 	var version string
-	if legacy {
+	if way.legacy {
 		version = legacyVersion
 	}
 	err = guarded(func() (err error) {
-		l.session, err = l.client().Connect(ctx, l.conn, &mcp.ClientSessionOptions{ProtocolVersion: version})
+		l.session, err = l.client(way.offers).Connect(ctx, l.conn, &mcp.ClientSessionOptions{ProtocolVersion: version})
 		return err
 	})
 	seen := l.conn.discovered()
 	if err == nil {
 		return l, seen, nil
 	}
-	var rpc *jsonrpc.Error
+	var (
+		rpc      *jsonrpc.Error
+		status   *statusError
+		transfer *transferError
+	)
 	switch {
 	case s.ctx.Err() != nil:
 		err = s.unavailable(ErrClosed, "")
 	case ctx.Err() != nil:
-		err = s.unavailable(context.Cause(ctx), p.stderr.String())
+		err = s.unavailable(context.Cause(ctx), l.backend.stderrTail())
 	case errors.As(err, &rpc):
-		err = s.unavailable(fmt.Errorf("it refused the greeting: %w (code %d)", rpc, rpc.Code), p.stderr.String())
-	case l.conn.broken():
+		err = s.unavailable(fmt.Errorf("it refused the greeting: %w (code %d)", rpc, rpc.Code), l.backend.stderrTail())
+	case errors.As(err, &status):
+		err = s.unavailable(status, "")
+	case errors.As(err, &transfer):
+		err = s.unavailable(transfer, "")
+	case l.conn.broken() && (s.cfg.URL == "" || !errors.Is(l.conn.err, io.EOF)):
 		err = l.failure()
 	default:
-		err = s.unavailable(fmt.Errorf("the greeting failed: %w", err), p.stderr.String())
+		err = s.unavailable(fmt.Errorf("the greeting failed: %w", err), l.backend.stderrTail())
 	}
 	l.close()
 	return nil, seen, err
 }
 
 // client makes the SDK's client of this link.
-func (l *link) client() *mcp.Client {
+func (l *link) client(offers *mcp.ClientCapabilities) *mcp.Client {
 	return mcp.NewClient(
 		&mcp.Implementation{Name: l.server.opts.ClientName, Version: l.server.opts.Version},
 		&mcp.ClientOptions{
 			Logger: l.server.log,
 			// Nothing is offered that isn't there; the SDK's default offers
-			// roots.
-			Capabilities: &mcp.ClientCapabilities{},
+			// roots. What is offered is seen to by conn.
+			Capabilities: offers,
 			ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) {
-				l.changes.Add(1)
+				l.changed()
 			},
-			// Without a handler for questions to the user there is nothing to
-			// answer them with.
+			// It would answer with handlers that it hasn't got; see call.
 			MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true},
 		})
 }
@@ -152,7 +224,7 @@ func (l *link) client() *mcp.Client {
 // fails at once.
 func (l *link) close() {
 	l.conn.fail(ErrClosed)
-	l.process.stop()
+	l.backend.stop()
 	if l.session != nil {
 		l.session.Close()
 	}
@@ -164,169 +236,76 @@ func (l *link) failure() error {
 	if errors.Is(l.conn.err, ErrClosed) || l.server.ctx.Err() != nil {
 		return l.server.unavailable(ErrClosed, "")
 	}
-	// A process that crashed is gone as soon as its stdout is, and with it its
-	// stderr. One that merely closed its stdout isn't.
-	const patience = 2 * time.Second
-	err := errors.New("it closed its standard output")
-	if l.process.gone(patience) {
-		err = l.process.obituary()
-		select {
-		case <-l.process.drained:
-		case <-time.After(patience):
-		}
-	}
-	return l.server.unavailable(err, l.process.stderr.String())
-}
-
-// lock takes the lock of the list of tools.
-func (l *link) lock(ctx context.Context) error {
-	select {
-	case l.listing <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-func (l *link) unlock() { <-l.listing }
-
-// tools returns the list of tools. It asks the server if fresh is set, or if
-// the list isn't known or has changed.
-func (l *link) tools(ctx context.Context, fresh bool) ([]*mcp.Tool, error) {
-	if err := l.lock(ctx); err != nil {
-		return nil, err
-	}
-	defer l.unlock()
-	changes := l.changes.Load()
-	if l.list != nil && l.asOf == changes && !fresh {
-		return l.list, nil
-	}
-	list, err := l.fetch(ctx)
-	if err != nil {
-		return nil, err
-	}
-	l.list, l.asOf = list, changes
-	l.names = make(map[string]bool, len(list))
-	for _, tool := range list {
-		l.names[tool.Name] = true
-	}
-	s := l.server
-	s.mu.Lock()
-	s.toolsN = len(list)
-	s.mu.Unlock()
-	return list, nil
-}
-
-// fetch reads all pages of the list of tools.
-func (l *link) fetch(ctx context.Context) ([]*mcp.Tool, error) {
-	var (
-		list  = []*mcp.Tool{}
-		names = make(map[string]bool)
-		seen  = make(map[string]bool) // cursors
-		log   = l.server.log
-	)
-	params := &mcp.ListToolsParams{}
-	for range maxPages {
-		var page *mcp.ListToolsResult
-		err := guarded(func() (err error) {
-			page, err = l.session.ListTools(ctx, params)
-			return err
-		})
-		if err != nil {
-			err = l.explain(ctx, "", err)
-			var rpc *ProtocolError
-			if errors.As(err, &rpc) && rpc.Code == jsonrpc.CodeMethodNotFound {
-				return list, nil // it has no tools
-			}
-			return nil, err
-		}
-		l.server.answered()
-		for _, tool := range page.Tools {
-			switch {
-			case tool.Name == "":
-				log.Warn("left out a tool without a name")
-			case names[tool.Name]:
-				log.Warn("left out a tool of a name that is taken", "tool", tool.Name)
-			case len(list) == maxTools:
-				log.Warn("left out tools: there are too many", "limit", maxTools)
-				return list, nil
-			default:
-				names[tool.Name] = true
-				list = append(list, tool)
-			}
-		}
-		if page.NextCursor == "" {
-			return list, nil
-		}
-		if seen[page.NextCursor] {
-			log.Warn("the pages of tools/list go in a circle", "cursor", page.NextCursor)
-			return list, nil
-		}
-		seen[page.NextCursor] = true
-		params = &mcp.ListToolsParams{Cursor: page.NextCursor}
-	}
-	log.Warn("left out tools: their list has too many pages", "limit", maxPages)
-	return list, nil
-}
-
-// checkTool returns an error if the server doesn't list the tool. A server that
-// can't list its tools is given the benefit of the doubt.
-func (l *link) checkTool(ctx context.Context, tool string) error {
-	for _, fresh := range []bool{false, true} { // it may be new
-		list, err := l.tools(ctx, fresh)
-		var rpc *ProtocolError
-		if errors.As(err, &rpc) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if l.has(ctx, tool) || fresh && len(list) == 0 {
-			return nil
-		}
-	}
-	if err := l.lock(ctx); err != nil {
-		return err
-	}
-	defer l.unlock()
-	unknown := &UnknownToolError{Server: l.server.cfg.Name, Tool: tool}
-	var names []string
-	for _, t := range l.list {
-		names = append(names, t.Name)
-	}
-	unknown.Suggestions = suggest(tool, names)
-	return unknown
-}
-
-// has reports whether the server lists the tool.
-func (l *link) has(ctx context.Context, tool string) bool {
-	if l.lock(ctx) != nil {
-		return true // the call will fail for this reason
-	}
-	defer l.unlock()
-	return l.names[tool]
+	stderr, err := l.backend.postmortem()
+	return l.server.unavailable(err, stderr)
 }
 
 // call calls a tool with a JSON object of arguments.
 func (l *link) call(ctx context.Context, tool string, args json.RawMessage) (*mcp.CallToolResult, error) {
-	ctx, raw := withCapture(ctx)
+	client := clientOf(ctx)
+	params := &mcp.CallToolParams{Name: tool, Arguments: args}
+	for round := 1; ; round++ {
+		result, err := l.round(ctx, client, params)
+		if err != nil || !result.NeedsInput() {
+			return result, err
+		}
+		refuse := func(err error) error {
+			return &ProtocolError{Server: l.server.cfg.Name, Tool: tool, Message: "it asks for input that it can't get: " + err.Error()}
+		}
+		if round == maxRounds {
+			return nil, refuse(errors.New("it asks again and again"))
+		}
+		params.RequestState = result.RequestState
+		err = guarded(func() (err error) {
+			params.InputResponses, err = input(ctx, l.server.cfg.Name, client, result.InputRequests)
+			return err
+		})
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if err != nil {
+			return nil, refuse(err)
+		}
+	}
+}
+
+// round makes one request of a call.
+func (l *link) round(ctx context.Context, client Client, params *mcp.CallToolParams) (*mcp.CallToolResult, error) {
+	ctx, raw := withCapture(ctx, fieldStructured)
 	defer l.conn.forget(raw)
+	// What the SDK adds is for this request only.
+	params = &mcp.CallToolParams{
+		Name: params.Name, Arguments: params.Arguments,
+		InputResponses: params.InputResponses, RequestState: params.RequestState,
+	}
+	tool := params.Name
+	if client != nil {
+		raw.client, raw.tool, raw.token = client, tool, l.tokens.Add(1)
+		params.SetProgressToken(raw.token)
+	}
+	if greeting := l.session.InitializeResult(); greeting != nil && greeting.ProtocolVersion > legacyVersion {
+		meta := params.GetMeta()
+		if meta == nil {
+			meta = mcp.Meta{}
+		}
+		meta[mcp.MetaKeyClientCapabilities] = wireCapabilities(offered(client))
+		params.SetMeta(meta)
+	}
 	var result *mcp.CallToolResult
 	err := guarded(func() (err error) {
-		result, err = l.session.CallTool(ctx, &mcp.CallToolParams{Name: tool, Arguments: args})
+		result, err = l.session.CallTool(ctx, params)
 		return err
 	})
 	if err != nil {
+		if raw.unseen.Load() {
+			return nil, errSessionEnded
+		}
 		return nil, l.explain(ctx, tool, err)
 	}
 	l.server.answered()
-	if result.NeedsInput() {
-		return nil, &ProtocolError{Server: l.server.cfg.Name, Tool: tool,
-			Message: "it asks for input from the user, which scripts can't give"}
-	}
 	result.StructuredContent = nil
-	if raw.structured != nil {
-		result.StructuredContent = raw.structured
+	if raw.value != nil {
+		result.StructuredContent = raw.value
 	}
 	return result, nil
 }
@@ -334,15 +313,29 @@ func (l *link) call(ctx context.Context, tool string, args json.RawMessage) (*mc
 // explain turns an error of the SDK into one of ours.
 func (l *link) explain(ctx context.Context, tool string, err error) error {
 	name := l.server.cfg.Name
-	var rpc *jsonrpc.Error
+	var (
+		rpc      *jsonrpc.Error
+		status   *statusError
+		transfer *transferError
+	)
 	switch {
 	case errors.As(err, &rpc):
-		l.server.answered()
+		if tool != "" {
+			l.server.answered()
+		}
 		return &ProtocolError{Server: name, Tool: tool, Code: rpc.Code, Message: rpc.Message, Data: rpc.Data}
 	case errors.Is(err, errTooLarge):
 		return &TooLargeError{Server: name, Tool: tool, Limit: l.server.opts.maxLine}
 	case ctx.Err() != nil:
 		return ctx.Err()
+	case tool == "" && l.conn.broken() && errors.Is(l.conn.err, errSessionEnded):
+		return errSessionEnded // a list can be asked for twice
+	case errors.As(err, &status):
+		return l.server.unavailable(status, "")
+	case errors.As(err, &transfer):
+		return l.server.unavailable(transfer, "")
+	case errors.Is(err, errNoAnswer):
+		return l.server.unavailable(err, "")
 	case l.conn.broken():
 		return l.failure()
 	}

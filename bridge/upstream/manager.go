@@ -12,6 +12,8 @@
 // know, signals only the process that it started itself, and reads no line
 // longer than 16 MiB. Servers do all that.
 //
+// The SDK's HTTP transports are not used either, see [remote].
+//
 // # Why server/discover is answered in the server's place
 //
 // A client of protocol version 2026-07-28 first asks server/discover. Servers
@@ -20,6 +22,21 @@
 // connection, as if it had answered that it doesn't know the request; one that
 // exits is started again and greeted the older way at once. Which way worked
 // is remembered for the next start.
+//
+// # Why questions of servers are answered by the client of the call
+//
+// A server may turn to us in the middle of a call: for input, a completion of a
+// model, the folders it may use. We have no user; whoever the call is made for
+// may have one ([Client]). All who use a server share its process, and over
+// stdio a question doesn't say which call it belongs to. So it is passed on
+// only if it can be for one client alone; nobody must be shown, or answer, what
+// belongs to somebody else.
+//
+// # Why a server that keeps failing is left alone
+//
+// A script that calls it in a loop would start it in a loop. After
+// [maxFailures] failures in a row calls fail at once with the last reason,
+// until it is tried again.
 //
 // # Why there is a supervisor
 //
@@ -36,6 +53,15 @@
 // The host's environment holds the user's secrets, and a server comes from
 // anywhere. It gets what it needs to find its files, its programs and its
 // language, and what is configured for it.
+//
+// # Why tools may be listed that a server no longer has
+//
+// To look for a tool among fifty servers must not start fifty programs. So
+// [Manager.Tools] answers for a server that isn't running with what it listed
+// when it last ran, which package catalog keeps. That is brought up to date
+// whenever the server runs, whatever it runs for. [Manager.Call] starts the
+// server and goes by the list that it has then; and who finds that something
+// doesn't exist can ask the server itself, with [Manager.Refresh].
 package upstream
 
 import (
@@ -51,7 +77,9 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"codeexec/bridge/alias"
+	"codeexec/bridge/catalog"
 	"codeexec/bridge/config"
+	"codeexec/bridge/suggest"
 )
 
 // Options configures a [Manager]. The zero value is usable.
@@ -64,9 +92,14 @@ type Options struct {
 	// ProbeTimeout is how long a server may take to answer server/discover
 	// before it is greeted the older way. Zero means 3 s.
 	ProbeTimeout time.Duration
+	// IdleTimeout is how long a server that nobody uses is kept running. Zero
+	// means 10 min, and less than zero for ever.
+	IdleTimeout time.Duration
 	// MaxInFlight is how many calls a server gets at a time; the rest wait.
 	// Zero means 16.
 	MaxInFlight int
+	// MaxInFlightTo holds lower limits of some servers, by name.
+	MaxInFlightTo map[string]int
 	// ClientName and Version introduce us to servers. Empty means "codeexec"
 	// and "dev".
 	ClientName, Version string
@@ -78,8 +111,12 @@ type Options struct {
 	Supervisor []string
 	// Environ is the host's environment. Nil means [os.Environ].
 	Environ []string
+	// Catalog keeps what is known of servers that aren't running. Nil means
+	// that it is forgotten with the manager.
+	Catalog *catalog.Catalog
 
-	maxLine int // see [maxLine]; tests lower it
+	maxLine int           // see [maxLine]; tests lower it
+	rest    time.Duration // how long a server that failed [maxFailures] times is left alone; tests lower it
 }
 
 // SelfSupervisor returns the [Options.Supervisor] of a program whose main
@@ -109,12 +146,13 @@ const (
 type Info struct {
 	Name        string
 	Alias       string // its Python name, see [alias.Servers]
-	Description string
-	Transport   string // "stdio"
+	Description string // the owner's, else what it said of itself when it last ran
+	Transport   string // "stdio", "http" or "sse"
 	Cwd         string // empty means that of codeexec
 	Status      string
-	Err         error // why Status is [StatusFailed], else nil
-	Tools       int   // how many tools it listed last; -1 if it never did
+	Err         error     // why Status is [StatusFailed], else nil
+	Failed      time.Time // when Err happened, if there is one
+	Tools       int       // how many tools it listed last; -1 if that isn't known
 }
 
 // A Manager holds the servers. Its methods may be called concurrently.
@@ -150,6 +188,15 @@ func NewManager(servers []config.Server, opts Options) *Manager {
 	if opts.Environ == nil {
 		opts.Environ = os.Environ()
 	}
+	if opts.IdleTimeout == 0 {
+		opts.IdleTimeout = 10 * time.Minute
+	}
+	if opts.rest <= 0 {
+		opts.rest = 30 * time.Second
+	}
+	if opts.Catalog == nil {
+		opts.Catalog = catalog.Open("", opts.Logger)
+	}
 	if opts.maxLine <= 0 {
 		opts.maxLine = maxLine
 	}
@@ -174,18 +221,53 @@ func (m *Manager) Servers() []Info {
 	return infos
 }
 
-// Tools returns the tools of a server, in the order of its own list. It starts
-// the server if it isn't running, and asks it only if the list isn't known or
-// has changed. The tools must not be modified.
+// Tools returns the tools of a server, in the order of its own list, for
+// whoever wants to know what there is. A server that is running is asked if its
+// list isn't known or has changed. One that isn't is only started if it was
+// never seen; else its tools are those of the catalogue, which may be out of
+// date. They must not be modified; as long as they are the same, so is the
+// slice.
 //
 // The error is ctx's, or an [UnknownServerError], [UnavailableError] or
 // [ProtocolError].
-func (m *Manager) Tools(ctx context.Context, server string) ([]*mcp.Tool, error) {
+func (m *Manager) Tools(ctx context.Context, server string) ([]catalog.Tool, error) {
 	s, err := m.server(server)
 	if err != nil {
 		return nil, err
 	}
 	return s.tools(ctx)
+}
+
+// Refresh returns the tools of a server as it lists them now. It starts the
+// server if it isn't running. Otherwise it is as [Manager.Tools].
+func (m *Manager) Refresh(ctx context.Context, server string) ([]catalog.Tool, error) {
+	s, err := m.server(server)
+	if err != nil {
+		return nil, err
+	}
+	return s.listed(ctx, true)
+}
+
+// Known returns the tools that a server listed last, without asking or starting
+// it. It reports false if that isn't known. They must not be modified; as long
+// as they are the same, so is the slice.
+func (m *Manager) Known(server string) ([]catalog.Tool, bool) {
+	s, err := m.server(server)
+	if err != nil {
+		return nil, false
+	}
+	return s.record.Tools()
+}
+
+// Tool returns a tool as the server itself lists it now. It starts the server if
+// it isn't running. Of a server that can't list its tools nothing but the name
+// is returned. The errors are those of [Manager.Call].
+func (m *Manager) Tool(ctx context.Context, server, tool string) (catalog.Tool, error) {
+	s, err := m.server(server)
+	if err != nil {
+		return catalog.Tool{}, err
+	}
+	return s.tool(ctx, tool)
 }
 
 // Call calls a tool. It starts the server if it isn't running. The arguments
@@ -198,7 +280,7 @@ func (m *Manager) Tools(ctx context.Context, server string) ([]*mcp.Tool, error)
 // structured content. A result whose IsError is set is no error here.
 //
 // The error is ctx's, or an [UnknownServerError], [UnknownToolError],
-// [UnavailableError], [ProtocolError] or [TooLargeError].
+// [UnavailableError], [ProtocolError], [TooLargeError] or [TimeoutError].
 func (m *Manager) Call(ctx context.Context, server, tool string, args json.RawMessage) (*mcp.CallToolResult, error) {
 	s, err := m.server(server)
 	if err != nil {
@@ -211,7 +293,7 @@ func (m *Manager) server(name string) (*server, error) {
 	if s, ok := m.servers[name]; ok {
 		return s, nil
 	}
-	return nil, &UnknownServerError{Server: name, Suggestions: suggest(name, m.names)}
+	return nil, &UnknownServerError{Server: name, Suggestions: suggest.Names(name, m.names)}
 }
 
 // Close ends all servers at the same time, and fails what is in flight. When it

@@ -11,8 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/mcp"
-
+	"codeexec/bridge/catalog"
 	"codeexec/bridge/config"
 	"codeexec/testdata/npm"
 )
@@ -71,7 +70,7 @@ func TestServersFromNPM(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, want := range tc.tools {
-				if !slices.ContainsFunc(tools, func(tool *mcp.Tool) bool { return tool.Name == want }) {
+				if !slices.ContainsFunc(tools, func(tool catalog.Tool) bool { return tool.Name == want }) {
 					t.Errorf("there is no tool %s", want)
 				}
 			}

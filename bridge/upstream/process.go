@@ -141,6 +141,25 @@ func (p *process) stop() {
 	})
 }
 
+// postmortem says why the pipes broke, which they have. A process that crashed
+// is gone as soon as its stdout is, and with it its stderr. One that merely
+// closed its stdout isn't.
+func (p *process) postmortem() (stderr string, err error) {
+	const patience = 2 * time.Second
+	err = errors.New("it closed its standard output")
+	if p.gone(patience) {
+		err = p.obituary()
+		select {
+		case <-p.drained:
+		case <-time.After(patience):
+		}
+	}
+	return p.stderr.String(), err
+}
+
+// stderrTail returns what is kept of its stderr.
+func (p *process) stderrTail() string { return p.stderr.String() }
+
 // gone waits for the process to exit.
 func (p *process) gone(patience time.Duration) bool {
 	timer := time.NewTimer(patience)

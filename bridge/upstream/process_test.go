@@ -203,7 +203,7 @@ func TestKill9LeavesNothing(t *testing.T) {
 func TestKillingTheSupervisor(t *testing.T) {
 	m := start(t, Options{}, stubServer("-ignore-eof", "-ignore-term"))
 	pid := field[int](t, call(t, m, "process", ""), "pid")
-	supervisor := m.servers["stub"].link.process.cmd.Process
+	supervisor := m.servers["stub"].link.backend.(*process).cmd.Process
 	supervisor.Kill()
 	eventually(t, "the server is gone", func() bool { return !alive(pid) })
 	eventually(t, "it is seen", func() bool { return m.Servers()[0].Status == StatusFailed })

@@ -12,52 +12,70 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"codeexec/bridge/catalog"
 	"codeexec/bridge/config"
 )
 
 // A server is a configured server, running or not.
 type server struct {
-	cfg   config.Server
-	alias string
-	opts  *Options
-	log   *slog.Logger
-	ctx   context.Context // ends when the manager is closed
-	slots chan struct{}   // one for each call in flight
-	tasks sync.WaitGroup  // goroutines that see to a start or a link
+	cfg    config.Server
+	alias  string
+	opts   *Options
+	log    *slog.Logger
+	ctx    context.Context // ends when the manager is closed
+	slots  chan struct{}   // one for each call in flight
+	record *catalog.Record // what is known of it, also when it isn't running
+	tasks  sync.WaitGroup  // goroutines that see to a start or a link
 
 	mu       sync.Mutex
-	closed   bool     // no more tasks
-	link     *link    // nil if it isn't running
-	last     *link    // the one before; it may be ending still
-	attempt  *attempt // the start in progress, or nil
-	err      error    // why it isn't running; nil if it never was or is
-	failures int      // crashes and failed starts since the last answer
-	legacy   bool     // it doesn't take server/discover well
-	toolsN   int      // see Info.Tools
+	closed   bool      // no more tasks
+	link     *link     // nil if it isn't running
+	last     *link     // the one before; it may be ending still
+	attempt  *attempt  // the start in progress, or nil
+	err      error     // why it isn't running; nil if it never was or is
+	erred    time.Time // when err was set
+	failures int       // crashes and failed starts since the last call that it answered
+	rests    time.Time // until when it isn't started, since it failed too often
+	uses     int       // calls and listings that want it
+	idle     *time.Timer
+	legacy   bool // it doesn't take server/discover well
+	sse      bool // its URL knows only the older transport
 }
 
 // An attempt is a start that several callers wait for.
 type attempt struct {
-	done chan struct{} // closed when link or err is set
-	link *link
-	err  error
+	offers *mcp.ClientCapabilities
+	done   chan struct{} // closed when link or err is set
+	link   *link
+	err    error
 }
 
 func newServer(ctx context.Context, cfg config.Server, opts *Options) *server {
+	inFlight := opts.MaxInFlight
+	if limit := opts.MaxInFlightTo[cfg.Name]; limit > 0 {
+		inFlight = min(inFlight, limit)
+	}
 	return &server{
 		cfg: cfg, opts: opts, ctx: ctx,
 		log:    opts.Logger.With("server", cfg.Name),
-		slots:  make(chan struct{}, opts.MaxInFlight),
-		toolsN: -1,
+		slots:  make(chan struct{}, inFlight),
+		record: opts.Catalog.Record(cfg),
 	}
 }
 
 func (s *server) info() Info {
+	known, ok := s.record.Summary()
+	if !ok {
+		known.Tools = -1
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	info := Info{
 		Name: s.cfg.Name, Alias: s.alias, Description: s.cfg.Description,
-		Transport: "stdio", Cwd: s.cfg.Cwd, Status: StatusIdle, Tools: s.toolsN,
+		Transport: s.transport(), Cwd: s.cfg.Cwd, Status: StatusIdle, Tools: known.Tools,
+	}
+	if info.Description == "" {
+		info.Description = known.Description
 	}
 	switch {
 	case s.cfg.Disabled:
@@ -65,15 +83,69 @@ func (s *server) info() Info {
 	case s.link != nil:
 		info.Status = StatusReady
 	case s.err != nil:
-		info.Status, info.Err = StatusFailed, s.err
+		info.Status, info.Err, info.Failed = StatusFailed, s.err, s.erred
 	}
 	return info
+}
+
+// transport names how the server is reached. The caller must hold s.mu.
+func (s *server) transport() string {
+	switch {
+	case s.cfg.URL == "":
+		return config.TransportStdio
+	case s.sse:
+		return config.TransportSSE
+	case s.cfg.Transport == "":
+		return config.TransportHTTP
+	}
+	return s.cfg.Transport
+}
+
+// enter takes note that somebody wants the server, until leave is called.
+func (s *server) enter() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.uses++
+	if s.idle != nil {
+		s.idle.Stop()
+	}
+}
+
+func (s *server) leave() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.uses--
+	s.watchIdle()
+}
+
+// watchIdle has the server stopped if nobody wants it for some time. The caller
+// must hold s.mu.
+func (s *server) watchIdle() {
+	if s.uses == 0 && s.link != nil && !s.closed && s.opts.IdleTimeout > 0 {
+		l := s.link
+		s.idle = time.AfterFunc(s.opts.IdleTimeout, func() { s.retire(l) })
+	}
+}
+
+// errIdle is why the link to a server that nobody wants is ended.
+var errIdle = errors.New("nobody uses it")
+
+// retire ends a link that is idle still.
+func (s *server) retire(l *link) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.uses == 0 && s.link == l {
+		l.conn.fail(errIdle) // who watches the link ends the rest
+	}
 }
 
 // wait returns when the server has ended, after its context has.
 func (s *server) wait() {
 	s.mu.Lock()
 	s.closed = true
+	if s.idle != nil {
+		s.idle.Stop()
+	}
 	s.mu.Unlock()
 	s.tasks.Wait()
 }
@@ -93,7 +165,7 @@ func (s *server) connect(ctx context.Context) (*link, error) {
 		return nil, err
 	}
 	for {
-		l, a, err := s.running()
+		l, a, err := s.running(clientOf(ctx))
 		if err != nil {
 			return nil, err
 		}
@@ -119,19 +191,45 @@ func (s *server) connect(ctx context.Context) (*link, error) {
 
 // running returns the link to the server, or else the attempt to start it,
 // which it makes if there is none.
-func (s *server) running() (*link, *attempt, error) {
+func (s *server) running(client Client) (*link, *attempt, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed || s.ctx.Err() != nil {
 		return nil, nil, s.unavailable(ErrClosed, "")
 	}
 	if s.link == nil && s.attempt == nil {
-		a := &attempt{done: make(chan struct{})}
+		if rest := time.Until(s.rests); rest > 0 {
+			return nil, nil, s.resting(rest)
+		}
+		a := &attempt{offers: offered(client), done: make(chan struct{})}
 		s.attempt = a
 		last, delay := s.last, backoff(s.failures)
 		s.tasks.Go(func() { s.start(a, last, delay) })
 	}
 	return s.link, s.attempt, nil
+}
+
+// maxFailures is how many starts and links may fail in a row before the server
+// is left alone for a while.
+const maxFailures = 5
+
+// failed takes note of a failure. The caller must hold s.mu.
+func (s *server) failed(err error) {
+	s.err, s.erred = err, time.Now()
+	s.failures++
+	if over := s.failures - maxFailures; over >= 0 {
+		s.rests = time.Now().Add(min(s.opts.rest<<min(over, 10), 10*time.Minute))
+	}
+}
+
+// resting says why the server isn't started now. The caller must hold s.mu.
+func (s *server) resting(rest time.Duration) error {
+	cause, stderr := s.err, ""
+	if last, ok := errors.AsType[*UnavailableError](s.err); ok {
+		cause, stderr = last.Err, last.Stderr
+	}
+	return s.unavailable(fmt.Errorf("%w (%d failures in a row; it is tried again in %v)",
+		cause, s.failures, max(rest.Round(time.Second), time.Second)), stderr)
 }
 
 // backoff is how long the next start waits after some failures in a row. The
@@ -153,17 +251,18 @@ func (s *server) start(a *attempt, last *link, delay time.Duration) {
 	case <-time.After(delay):
 	case <-s.ctx.Done():
 	}
-	l, err := s.dial()
+	l, err := s.dial(a.offers)
 	s.mu.Lock()
 	s.attempt = nil
 	s.link = l
-	s.err = err
+	s.err = nil
 	if err != nil {
-		s.failures++
+		s.failed(err)
 		if s.ctx.Err() == nil {
 			s.log.Warn("server could not be started", "error", err)
 		}
 	}
+	s.watchIdle()
 	s.mu.Unlock()
 	a.link, a.err = l, err
 	close(a.done)
@@ -171,61 +270,131 @@ func (s *server) start(a *attempt, last *link, delay time.Duration) {
 		return
 	}
 
-	select {
-	case <-l.conn.closed:
-	case <-s.ctx.Done():
-	}
-	if s.ctx.Err() == nil {
+	l.follow(s.ctx)
+	err = nil
+	switch {
+	case s.ctx.Err() != nil:
+	case errors.Is(l.conn.err, errIdle):
+		s.log.Info("server stopped", "idle", s.opts.IdleTimeout)
+	case errors.Is(l.conn.err, errSessionEnded):
+		s.log.Debug("the server has ended the session")
+	default:
 		err = l.failure()
 		s.log.Warn("server crashed", "error", err)
 	}
 	s.mu.Lock()
 	s.link, s.last = nil, l
-	s.err = err
 	if err != nil {
-		s.failures++
+		s.failed(err)
 	}
 	s.mu.Unlock()
 	close(l.ended)
 	l.close()
 }
 
-// answered takes note that the server works.
+// answered takes note that the server works. Only calls of tools count: there
+// are servers that list their tools and crash in each call.
 func (s *server) answered() {
 	s.mu.Lock()
 	s.failures = 0
+	s.rests = time.Time{}
 	s.mu.Unlock()
 }
 
-// tools returns the server's tools.
-func (s *server) tools(ctx context.Context) ([]*mcp.Tool, error) {
-	l, err := s.connect(ctx)
-	if err != nil {
-		return nil, err
+// isRunning reports whether there is a link to the server that isn't broken.
+func (s *server) isRunning() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.link != nil && !s.link.conn.broken()
+}
+
+// tools returns the server's tools, see [Manager.Tools].
+func (s *server) tools(ctx context.Context) ([]catalog.Tool, error) {
+	if !s.isRunning() && !s.cfg.Disabled {
+		if tools, ok := s.record.Tools(); ok {
+			return tools, nil
+		}
 	}
-	return l.tools(ctx, false)
+	return s.listed(ctx, false)
+}
+
+// listed returns the tools that the server itself lists. It is asked again if
+// fresh is set.
+func (s *server) listed(ctx context.Context, fresh bool) (tools []catalog.Tool, err error) {
+	s.enter()
+	defer s.leave()
+	err = s.linked(ctx, func(l *link) error {
+		list, err := l.list(ctx, fresh)
+		if err == nil {
+			tools = list.tools
+		}
+		return err
+	})
+	return tools, err
+}
+
+// tool returns a tool, see [Manager.Tool].
+func (s *server) tool(ctx context.Context, name string) (tool catalog.Tool, err error) {
+	s.enter()
+	defer s.leave()
+	err = s.linked(ctx, func(l *link) error {
+		tool, err = l.lookUp(ctx, name)
+		return err
+	})
+	return tool, err
 }
 
 // call calls a tool.
-func (s *server) call(ctx context.Context, tool string, args json.RawMessage) (*mcp.CallToolResult, error) {
-	args, err := object(args)
+func (s *server) call(ctx context.Context, tool string, args json.RawMessage) (result *mcp.CallToolResult, err error) {
+	args, err = object(args)
 	if err != nil {
 		return nil, &ProtocolError{Server: s.cfg.Name, Tool: tool, Message: err.Error()}
 	}
+	s.enter()
+	defer s.leave()
 	select {
 	case s.slots <- struct{}{}:
 		defer func() { <-s.slots }()
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	l, err := s.connect(ctx)
-	if err != nil {
-		return nil, err
+	limited := ctx
+	if limit := s.cfg.Timeout; limit > 0 {
+		var cancel context.CancelFunc
+		limited, cancel = context.WithTimeout(ctx, limit)
+		defer cancel()
 	}
-	if err := l.checkTool(ctx, tool); err != nil {
-		return nil, err
+	err = s.linked(limited, func(l *link) error {
+		known, err := l.lookUp(limited, tool)
+		if err != nil {
+			return err
+		}
+		result, err = l.call(withSchema(limited, known.InputSchema), tool, args)
+		return err
+	})
+	if err != nil && ctx.Err() == nil && limited.Err() != nil {
+		err = &TimeoutError{Server: s.cfg.Name, Tool: tool, Limit: s.cfg.Timeout}
 	}
-	return l.call(ctx, tool, args)
+	return result, err
+}
+
+// linked calls f with the link to the running server. If the server has
+// forgotten the session that f uses, and so done nothing, f is called again
+// with a new one.
+func (s *server) linked(ctx context.Context, f func(*link) error) error {
+	for again := true; ; again = false {
+		l, err := s.connect(ctx)
+		if err != nil {
+			return err
+		}
+		err = f(l)
+		if !errors.Is(err, errSessionEnded) {
+			return err
+		}
+		if !again {
+			return s.unavailable(err, "")
+		}
+	}
 }
 
 // object checks that args are a JSON object, and makes nothing an empty one.

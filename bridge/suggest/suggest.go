@@ -1,4 +1,9 @@
-package upstream
+// Package suggest finds the names that somebody may have meant by one that
+// doesn't exist, for errors to show.
+//
+// It knows nothing of what the names are of. The bridge and bridge/upstream
+// use it for servers, tools and arguments.
+package suggest
 
 import (
 	"cmp"
@@ -7,12 +12,14 @@ import (
 	"unicode"
 )
 
-// maxSuggestions is how many close matches an error shows.
-const maxSuggestions = 5
+// Max is how many names an error shows at most.
+const Max = 5
 
-// suggest returns the names that somebody who wrote name may have meant, best
-// first. Case and separators don't count: create_issue finds create-issue.
-func suggest(name string, names []string) []string {
+// Names returns those of names that somebody who wrote name may have meant,
+// best first, at most [Max] of them. Case and separators don't count:
+// create_issue finds create-issue. A name that is part of another, or has it as
+// a part, comes after all near misses.
+func Names(name string, names []string) []string {
 	type match struct {
 		name     string
 		distance int
@@ -29,10 +36,10 @@ func suggest(name string, names []string) []string {
 		}
 		d := distance(want, have)
 		if limit := max(1, len(want)/3); d > limit {
-			if !strings.Contains(string(have), string(want)) && !strings.Contains(string(want), string(have)) {
+			if !contains(have, want) && !contains(want, have) {
 				continue
 			}
-			d = limit + 1 // a part of it comes after all near misses
+			d = limit + 1
 		}
 		matches = append(matches, match{other, d})
 	}
@@ -40,10 +47,16 @@ func suggest(name string, names []string) []string {
 		return cmp.Or(cmp.Compare(a.distance, b.distance), cmp.Compare(a.name, b.name))
 	})
 	var close []string
-	for _, m := range matches[:min(len(matches), maxSuggestions)] {
+	for _, m := range matches[:min(len(matches), Max)] {
 		close = append(close, m.name)
 	}
 	return close
+}
+
+// contains reports whether part, if it is long enough to say something, is a
+// part of name.
+func contains(name, part []rune) bool {
+	return len(part) > 2 && strings.Contains(string(name), string(part))
 }
 
 // fold reduces a name to its letters and digits in lower case.
