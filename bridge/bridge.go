@@ -8,9 +8,11 @@ import (
 	"sync"
 	"time"
 
+	"codeexec/bridge/audit"
+	"codeexec/bridge/catalog"
 	"codeexec/bridge/config"
+	"codeexec/bridge/policy"
 	"codeexec/bridge/upstream"
-	"codeexec/hostfuncs"
 	"codeexec/wasmhost"
 )
 
@@ -19,6 +21,7 @@ const (
 	DefaultTimeout     = 30 * time.Second
 	DefaultMaxTimeout  = 120 * time.Second
 	DefaultMaxSessions = 16
+	DefaultSessionIdle = 30 * time.Minute
 	DefaultMaxCalls    = 1000
 	DefaultMaxInFlight = 16
 	DefaultOutputBytes = 64 << 10
@@ -33,15 +36,27 @@ type Options struct {
 	// Supervisor is the command line under which those servers are started, see [upstream.Options].
 	Supervisor []string
 
+	// Catalog is the directory of what is known of servers that aren't running, see package catalog; empty: it
+	// is kept in memory.
+	Catalog string
+
+	Policy *policy.Policy // which tools may be called; nil: all
+	Audit  *audit.Log     // gets a line for each run and call; nil: none. The bridge closes it.
+
 	Projects string // host directory that scripts see as /projects; empty: none
 	Memory   int64  // linear memory of a sandbox in bytes, as scripts are told; 0: not told
 
 	Timeout     time.Duration // of a run that names none, at least 1 s; 0: [DefaultTimeout]
 	MaxTimeout  time.Duration // of any run, at least Timeout; 0: [DefaultMaxTimeout]
 	MaxSessions int           // sessions that are alive at once; 0: [DefaultMaxSessions]
+	SessionIdle time.Duration // after which a session that nobody uses is dropped; 0: [DefaultSessionIdle], less: never
 	MaxCalls    int           // tool calls of one run; 0: [DefaultMaxCalls]
 	MaxInFlight int           // tool calls in flight to one server, the rest wait; 0: [DefaultMaxInFlight]
 	OutputBytes int           // all text of an answer together; 0: [DefaultOutputBytes]
+
+	// KeepOutput is how long the whole output of a run can be read as a resource, as far as memory allows. Zero:
+	// not at all.
+	KeepOutput time.Duration
 
 	Logger *slog.Logger // nil: nothing is logged
 }
@@ -50,6 +65,9 @@ func (o Options) withDefaults() Options {
 	setDefault(&o.Timeout, DefaultTimeout)
 	setDefault(&o.MaxTimeout, max(DefaultMaxTimeout, o.Timeout))
 	setDefault(&o.MaxSessions, DefaultMaxSessions)
+	if o.SessionIdle == 0 {
+		o.SessionIdle = DefaultSessionIdle
+	}
 	setDefault(&o.MaxCalls, DefaultMaxCalls)
 	setDefault(&o.MaxInFlight, DefaultMaxInFlight)
 	setDefault(&o.OutputBytes, DefaultOutputBytes)
@@ -73,8 +91,10 @@ var errClosing = errors.New("codeexec is shutting down")
 type Bridge struct {
 	opts         Options
 	upstreams    upstreams
-	handler      hostfuncs.Handler
+	handler      *guestHandler
 	sessions     *sessions
+	runs         *runStore
+	stubTurn     chan struct{} // see stubs
 	capabilities string
 	limits       guestLimits
 
@@ -90,11 +110,16 @@ type Bridge struct {
 // [Bridge.Close] must be called in the end; the end of ctx cancels all runs, but doesn't close.
 func New(ctx context.Context, opts Options) *Bridge {
 	opts = opts.withDefaults()
+	inFlight := make(map[string]int)
+	for _, s := range opts.Servers.Servers {
+		inFlight[s.Name] = opts.Policy.Limits(s.Name).InFlight
+	}
 	manager := upstream.NewManager(opts.Servers.Servers, upstream.Options{
 		Logger:      opts.Logger,
-		MaxInFlight: opts.MaxInFlight,
-		Version:     opts.Version,
-		Supervisor:  opts.Supervisor,
+		MaxInFlight: opts.MaxInFlight, MaxInFlightTo: inFlight,
+		Version:    opts.Version,
+		Supervisor: opts.Supervisor,
+		Catalog:    catalog.Open(opts.Catalog, opts.Logger),
 	})
 	return newBridge(ctx, opts, manager)
 }
@@ -103,9 +128,13 @@ func newBridge(ctx context.Context, opts Options, up upstreams) *Bridge {
 	opts = opts.withDefaults()
 	ctx, cancel := context.WithCancelCause(ctx)
 	b := &Bridge{
-		opts:         opts,
-		upstreams:    up,
-		sessions:     newSessions(opts.MaxSessions),
+		opts:      opts,
+		upstreams: up,
+		sessions: newSessions(opts.MaxSessions, opts.SessionIdle, func(err error) {
+			opts.Logger.Error("dropping an idle session", "error", err)
+		}),
+		runs:         &runStore{keep: opts.KeepOutput},
+		stubTurn:     make(chan struct{}, 1),
 		capabilities: capabilitiesText(opts),
 		limits: guestLimits{
 			Timeout:  int(opts.Timeout / time.Second),
@@ -116,12 +145,15 @@ func newBridge(ctx context.Context, opts Options, up upstreams) *Bridge {
 		ctx:    ctx,
 		cancel: cancel,
 	}
-	b.handler = &guestHandler{upstreams: up, capabilities: b.capabilities, logger: opts.Logger}
+	b.handler = &guestHandler{upstreams: up, capabilities: b.capabilities, logger: opts.Logger, policy: opts.Policy, audit: opts.Audit}
 	return b
 }
 
 // Capabilities returns the manual for models: what scripts can do here, under which limits.
 func (b *Bridge) Capabilities() string { return b.capabilities }
+
+// Sessions describes the sessions that are alive, sorted by name.
+func (b *Bridge) Sessions() []SessionInfo { return b.sessions.list() }
 
 // begin derives from ctx the context of one run, which also ends when the bridge closes. The caller must
 // call end when the run is over. It fails if the bridge is closed.
@@ -153,6 +185,7 @@ func (b *Bridge) Close(ctx context.Context) error {
 	b.closed = true
 	b.mu.Unlock()
 	b.cancel(errClosing)
+	defer b.runs.close()
 
 	// The servers stop while the runs end: neither has to wait for the other, and a server that is slow
 	// to go must not use up the time of the rest.
@@ -172,7 +205,7 @@ func (b *Bridge) Close(ctx context.Context) error {
 		errs[1] = context.Cause(ctx)
 	}
 	stopping.Wait()
-	return errors.Join(errs[:]...)
+	return errors.Join(append(errs[:], b.opts.Audit.Close())...)
 }
 
 // guestLimits tells a script its limits.

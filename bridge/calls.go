@@ -36,7 +36,8 @@ type callLog struct {
 
 	mu     sync.Mutex
 	count  int
-	newest []CallRecord // in the order in which they ended
+	to     map[string]int // calls by server that the policy lets through
+	newest []CallRecord   // in the order in which they ended
 }
 
 // begin counts a call, and reports whether it is within the limit.
@@ -67,4 +68,16 @@ func (l *callLog) snapshot() (count int, newest []CallRecord) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.count, slices.Clone(l.newest)
+}
+
+// withinServerLimit counts a call to a server, and reports whether it is within the limit of calls to it.
+func (s *runScope) withinServerLimit(server string, limit int) bool {
+	l := &s.calls
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.to == nil {
+		l.to = make(map[string]int)
+	}
+	l.to[server]++
+	return l.to[server] <= limit
 }

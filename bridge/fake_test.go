@@ -11,6 +11,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"codeexec/bridge/catalog"
 	"codeexec/bridge/upstream"
 	"codeexec/hostfuncs"
 	"codeexec/wasmhost"
@@ -100,13 +101,66 @@ func untilEnd(ctx context.Context, _ *fakeSandbox, _ wasmhost.Request) (*wasmhos
 // fakeUpstreams are servers with the given tools.
 type fakeUpstreams struct {
 	servers []upstream.Info
-	tools   []*mcp.Tool
+	tools   map[string][]catalog.Tool                                        // known ones by server
+	list    func(ctx context.Context, server string) ([]catalog.Tool, error) // what it says itself; nil: the known ones
+	mu      sync.Mutex
+	asked   []string // servers that were, sorted
 	call    func(ctx context.Context, server, tool string, args json.RawMessage) (*mcp.CallToolResult, error)
 }
 
-func (u *fakeUpstreams) Servers() []upstream.Info { return slices.Clone(u.servers) }
+func (u *fakeUpstreams) Servers() []upstream.Info {
+	infos := slices.Clone(u.servers)
+	for i, info := range infos {
+		if tools, ok := u.Known(info.Name); ok {
+			infos[i].Tools = len(tools)
+		}
+	}
+	return infos
+}
 
-func (u *fakeUpstreams) Tools(context.Context, string) ([]*mcp.Tool, error) { return u.tools, nil }
+func (u *fakeUpstreams) Known(server string) ([]catalog.Tool, bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	tools, ok := u.tools[server]
+	return tools, ok
+}
+
+func (u *fakeUpstreams) Tools(ctx context.Context, server string) ([]catalog.Tool, error) {
+	if tools, ok := u.Known(server); ok {
+		return tools, nil
+	}
+	return u.Refresh(ctx, server)
+}
+
+func (u *fakeUpstreams) Refresh(ctx context.Context, server string) ([]catalog.Tool, error) {
+	u.mu.Lock()
+	u.asked = append(u.asked, server)
+	slices.Sort(u.asked)
+	u.mu.Unlock()
+	tools, err := u.list(ctx, server)
+	if err == nil {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		if u.tools == nil {
+			u.tools = make(map[string][]catalog.Tool)
+		}
+		u.tools[server] = tools
+	}
+	return tools, err
+}
+
+func (u *fakeUpstreams) Tool(_ context.Context, server, tool string) (catalog.Tool, error) {
+	tools, known := u.Known(server)
+	for _, t := range tools {
+		if t.Name == tool {
+			return t, nil
+		}
+	}
+	if known {
+		return catalog.Tool{}, &upstream.UnknownToolError{Server: server, Tool: tool}
+	}
+	return catalog.Tool{Name: tool}, nil
+}
 
 func (u *fakeUpstreams) Call(ctx context.Context, server, tool string, args json.RawMessage) (*mcp.CallToolResult, error) {
 	return u.call(ctx, server, tool, args)

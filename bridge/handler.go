@@ -1,18 +1,21 @@
 package bridge
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
-	"slices"
+	"strings"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"codeexec/bridge/alias"
+	"codeexec/bridge/audit"
+	"codeexec/bridge/catalog"
+	"codeexec/bridge/policy"
 	"codeexec/bridge/upstream"
 	"codeexec/hostfuncs"
 )
@@ -20,7 +23,10 @@ import (
 // upstreams are the MCP servers that scripts may call. *[upstream.Manager] is one.
 type upstreams interface {
 	Servers() []upstream.Info
-	Tools(ctx context.Context, server string) ([]*mcp.Tool, error)
+	Known(server string) ([]catalog.Tool, bool)
+	Tools(ctx context.Context, server string) ([]catalog.Tool, error)
+	Refresh(ctx context.Context, server string) ([]catalog.Tool, error)
+	Tool(ctx context.Context, server, tool string) (catalog.Tool, error)
 	Call(ctx context.Context, server, tool string, args json.RawMessage) (*mcp.CallToolResult, error)
 	Close(ctx context.Context) error
 }
@@ -33,13 +39,16 @@ const (
 	kindServerUnavailable = "ServerUnavailable"
 	kindCallTimeout       = "CallTimeout"
 	kindLimitExceeded     = "LimitExceeded"
+	kindPolicyError       = "PolicyError"
 )
 
 // A runScope is what one run may use and what it has used. It rides on the context of the run, and so
 // reaches the handler with each of the run's requests.
 type runScope struct {
+	id      string // ties the audit log's lines together
 	session string
-	allowed []string // the servers that may be called, sorted; all of the enabled ones where the request named none
+	allowed []string        // the servers that may be called, sorted; all of the enabled ones where the request named none
+	client  upstream.Client // who the run is made for; nil: nobody who can be asked
 	calls   callLog
 }
 
@@ -54,6 +63,10 @@ type guestHandler struct {
 	upstreams    upstreams
 	capabilities string
 	logger       *slog.Logger
+	index        toolIndex
+	policy       *policy.Policy
+	approvals    approvals
+	audit        *audit.Log
 }
 
 // Handle implements [hostfuncs.Handler].
@@ -67,6 +80,8 @@ func (h *guestHandler) Handle(ctx context.Context, req hostfuncs.Request) (hostf
 		return respond(h.listServers())
 	case "tools.list":
 		return h.listTools(ctx, scope, req.Params)
+	case "tools.search":
+		return h.searchTools(ctx, req.Params)
 	case "tools.call":
 		return h.callTool(ctx, scope, req.Params)
 	case "text.capabilities":
@@ -79,89 +94,11 @@ func (h *guestHandler) Handle(ctx context.Context, req hostfuncs.Request) (hostf
 }
 
 func respond(v any) (hostfuncs.Response, error) {
-	value, err := json.Marshal(v)
-	return hostfuncs.Response{Value: value}, err
-}
-
-// guestServer is what a script learns of a server without starting it.
-type guestServer struct {
-	Name        string `json:"name"`
-	Alias       string `json:"alias"`
-	Description string `json:"description"`
-	Status      string `json:"status"`
-	Transport   string `json:"transport"`
-	Cwd         string `json:"cwd"`
-	Error       string `json:"error,omitempty"`
-	Tools       *int   `json:"tools,omitempty"`
-}
-
-func (h *guestHandler) listServers() []guestServer {
-	servers := []guestServer{}
-	for _, info := range h.upstreams.Servers() {
-		s := guestServer{
-			Name:        info.Name,
-			Alias:       info.Alias,
-			Description: info.Description,
-			Status:      info.Status,
-			Transport:   info.Transport,
-			Cwd:         info.Cwd,
-		}
-		if info.Err != nil {
-			s.Error = info.Err.Error()
-		}
-		if info.Tools >= 0 {
-			s.Tools = &info.Tools
-		}
-		servers = append(servers, s)
-	}
-	return servers
-}
-
-// guestTool is a tool as a script sees it.
-type guestTool struct {
-	Name         string               `json:"name"`
-	Alias        string               `json:"alias"`
-	Title        string               `json:"title,omitempty"`
-	Description  string               `json:"description"`
-	InputSchema  any                  `json:"inputSchema"`
-	OutputSchema any                  `json:"outputSchema,omitempty"`
-	Annotations  *mcp.ToolAnnotations `json:"annotations,omitempty"`
-}
-
-func (h *guestHandler) listTools(ctx context.Context, scope *runScope, params json.RawMessage) (hostfuncs.Response, error) {
-	var p struct {
-		Server string `json:"server"`
-	}
-	if err := json.Unmarshal(params, &p); err != nil {
-		return hostfuncs.Response{}, fmt.Errorf("tools.list: %w", err)
-	}
-	info, err := h.allowedServer(scope, p.Server, "")
-	if err != nil {
-		return hostfuncs.Response{}, err
-	}
-	tools, err := h.upstreams.Tools(ctx, info.Name)
-	if err != nil {
-		guestErr, _ := guestError(err, info.Name, "")
-		return hostfuncs.Response{}, guestErr
-	}
-	names := make([]string, len(tools))
-	for i, t := range tools {
-		names[i] = t.Name
-	}
-	aliases := alias.Tools(names)
-	list := make([]guestTool, len(tools))
-	for i, t := range tools {
-		list[i] = guestTool{
-			Name:         t.Name,
-			Alias:        aliases[t.Name],
-			Title:        t.Title,
-			Description:  t.Description,
-			InputSchema:  t.InputSchema,
-			OutputSchema: t.OutputSchema,
-			Annotations:  t.Annotations,
-		}
-	}
-	return respond(map[string]any{"server": info.Name, "alias": info.Alias, "tools": list})
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false) // it would make some texts six times as long
+	err := encoder.Encode(v)
+	return hostfuncs.Response{Value: bytes.TrimSuffix(b.Bytes(), []byte("\n"))}, err
 }
 
 // maxCallTimeout bounds the time limit that a script gives a call; the run's own is far below it.
@@ -184,16 +121,25 @@ func (h *guestHandler) callTool(ctx context.Context, scope *runScope, params jso
 		p.Arguments = json.RawMessage("{}")
 	}
 	started := time.Now()
+	server, rule := p.Server, ""
 	finish := func(resp hostfuncs.Response, outcome CallOutcome, err error) (hostfuncs.Response, error) {
 		took := time.Since(started)
 		scope.calls.end(p.Server, p.Tool, outcome, took)
-		h.logger.InfoContext(ctx, "tool call", "session", scope.session, "server", p.Server, "tool", p.Tool, "outcome", outcome, "duration", took)
+		h.logger.InfoContext(ctx, "tool call", "session", scope.session, "server", server, "tool", p.Tool, "outcome", outcome, "duration", took)
+		size := len(resp.Value)
+		for _, a := range resp.Attachments {
+			size += len(a)
+		}
+		h.audit.Call(audit.Call{
+			Run: scope.id, Session: scope.session, Server: server, Tool: p.Tool, Start: started, Duration: took,
+			Outcome: string(outcome), Rule: rule, Arguments: p.Arguments, Result: size,
+		})
 		return resp, err
 	}
 	if !scope.calls.begin() {
 		return finish(hostfuncs.Response{}, CallRefused, &hostfuncs.Error{
 			Kind:    kindLimitExceeded,
-			Message: fmt.Sprintf("%s.%s: a run may make at most %d tool calls", p.Server, p.Tool, scope.calls.limit),
+			Message: fmt.Sprintf("%s.%s: a run may make at most %d tool calls; make the rest in another run", p.Server, p.Tool, scope.calls.limit),
 			Data:    map[string]any{"server": p.Server, "tool": p.Tool, "limit": scope.calls.limit},
 		})
 	}
@@ -201,7 +147,21 @@ func (h *guestHandler) callTool(ctx context.Context, scope *runScope, params jso
 	if err != nil {
 		return finish(hostfuncs.Response{}, CallRefused, err)
 	}
+	server = info.Name
+	if rule, err = h.permit(ctx, scope, info.Name, p.Tool, p.Arguments); err != nil {
+		if refused, ok := errors.AsType[*hostfuncs.Error](err); ok {
+			return finish(hostfuncs.Response{}, CallRefused, refused)
+		}
+		if ctx.Err() != nil {
+			return finish(hostfuncs.Response{}, CallCancelled, context.Cause(ctx))
+		}
+		guestErr, outcome := guestError(err, info.Name, p.Tool)
+		return finish(hostfuncs.Response{}, outcome, guestErr)
+	}
 	callCtx := ctx
+	if limit := h.policy.Limits(info.Name).PerCall.Seconds(); limit > 0 && (p.Timeout == nil || *p.Timeout > limit) {
+		p.Timeout = &limit
+	}
 	if p.Timeout != nil {
 		limit := time.Duration(min(max(*p.Timeout, 0), maxCallTimeout.Seconds()) * float64(time.Second))
 		var cancel context.CancelFunc
@@ -241,45 +201,6 @@ func (h *guestHandler) callTool(ctx context.Context, scope *runScope, params jso
 	return finish(resp, CallOK, nil)
 }
 
-// allowedServer finds the server of that name or alias among those that the run may use.
-func (h *guestHandler) allowedServer(scope *runScope, name, tool string) (upstream.Info, error) {
-	servers := h.upstreams.Servers()
-	data := map[string]any{"server": name}
-	if tool != "" {
-		data["tool"] = tool
-	}
-	info, ok := findServer(servers, name)
-	if !ok {
-		return upstream.Info{}, &hostfuncs.Error{Kind: kindMCPError, Message: unknownServer(name, serverNames(servers)), Data: data}
-	}
-	if _, ok := slices.BinarySearch(scope.allowed, info.Name); !ok {
-		message := fmt.Sprintf("Server '%s' is not available: add it to servers", name)
-		if info.Status == upstream.StatusDisabled {
-			message = fmt.Sprintf("Server '%s' is not available: it is disabled in its configuration", name)
-		}
-		return upstream.Info{}, &hostfuncs.Error{Kind: kindMCPError, Message: message, Data: data}
-	}
-	return info, nil
-}
-
-// findServer finds a server by its name or, since no alias is another server's name, by its alias.
-func findServer(servers []upstream.Info, name string) (upstream.Info, bool) {
-	for _, s := range servers {
-		if s.Name == name || s.Alias == name {
-			return s, true
-		}
-	}
-	return upstream.Info{}, false
-}
-
-func serverNames(servers []upstream.Info) []string {
-	names := make([]string, len(servers))
-	for i, s := range servers {
-		names[i] = s.Name
-	}
-	return names
-}
-
 // guestError turns an error of [upstream.Manager] into what the guest raises, and into the call's outcome.
 func guestError(err error, server, tool string) (*hostfuncs.Error, CallOutcome) {
 	data := map[string]any{"server": server}
@@ -288,7 +209,7 @@ func guestError(err error, server, tool string) (*hostfuncs.Error, CallOutcome) 
 		data["tool"] = tool
 		where += "." + tool
 	}
-	out := &hostfuncs.Error{Message: err.Error(), Data: data}
+	out := &hostfuncs.Error{Message: where + ": " + withoutNames(err.Error(), server, tool), Data: data}
 	if _, ok := errors.AsType[*upstream.UnavailableError](err); ok {
 		out.Kind = kindServerUnavailable
 		return out, CallUnavailable
@@ -302,10 +223,23 @@ func guestError(err error, server, tool string) (*hostfuncs.Error, CallOutcome) 
 		out.Kind = kindLimitExceeded
 		return out, CallFailed
 	}
-	out.Kind = kindMCPError
-	if _, ok := errors.AsType[*upstream.UnknownToolError](err); ok {
-		return out, CallFailed
+	if _, ok := errors.AsType[*upstream.TimeoutError](err); ok {
+		out.Kind = kindCallTimeout
+		return out, CallTimeout
 	}
-	out.Message = where + ": " + out.Message
+	out.Kind = kindMCPError
 	return out, CallFailed
+}
+
+// withoutNames returns a message of package upstream without the names that it begins with.
+func withoutNames(message, server, tool string) string {
+	rest, ok := strings.CutPrefix(message, fmt.Sprintf("server %q", server))
+	if !ok {
+		return message
+	}
+	rest = strings.TrimPrefix(rest, fmt.Sprintf(", tool %q", tool))
+	if what, ok := strings.CutPrefix(rest, ": "); ok {
+		return what
+	}
+	return "the server" + rest
 }

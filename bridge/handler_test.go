@@ -31,32 +31,6 @@ func ask(t *testing.T, up *fakeUpstreams, req RunRequest, op string, params any)
 	return value, res, err
 }
 
-func TestServersList(t *testing.T) {
-	up := &fakeUpstreams{servers: someServers()}
-	up.servers[0].Status, up.servers[0].Err = "failed", errors.New("no such program")
-	got, _, err := ask(t, up, RunRequest{Servers: []string{}}, "servers.list", struct{}{})
-	want := `[{"name":"files","alias":"files","description":"Files","status":"failed","transport":"stdio","cwd":"","error":"no such program"},` +
-		`{"name":"git-hub","alias":"git_hub","description":"","status":"ready","transport":"stdio","cwd":"","tools":3},` +
-		`{"name":"off","alias":"off","description":"","status":"disabled","transport":"stdio","cwd":""}]`
-	if err != nil || got != want {
-		t.Errorf("got  %s, %v\nwant %s", got, err, want)
-	}
-}
-
-func TestToolsList(t *testing.T) {
-	up := &fakeUpstreams{servers: someServers(), tools: []*mcp.Tool{
-		{Name: "get-issue", Description: "Gets", InputSchema: map[string]any{"type": "object"}},
-		{Name: "get_issue", Title: "T", InputSchema: map[string]any{}, OutputSchema: map[string]any{"type": "string"}},
-	}}
-	got, _, err := ask(t, up, RunRequest{}, "tools.list", map[string]any{"server": "git_hub"})
-	want := `{"alias":"git_hub","server":"git-hub","tools":[` +
-		`{"name":"get-issue","alias":"get_issue_2","description":"Gets","inputSchema":{"type":"object"}},` +
-		`{"name":"get_issue","alias":"get_issue","title":"T","description":"","inputSchema":{},"outputSchema":{"type":"string"}}]}`
-	if err != nil || got != want {
-		t.Errorf("got  %s, %v\nwant %s", got, err, want)
-	}
-}
-
 func TestToolsCallResult(t *testing.T) {
 	up := &fakeUpstreams{servers: someServers(), call: func(_ context.Context, server, tool string, args json.RawMessage) (*mcp.CallToolResult, error) {
 		if server != "git-hub" || tool != "read" || string(args) != `{"path":"/x"}` {

@@ -1,9 +1,27 @@
 package bridge
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
+
+	"codeexec/bridge/toon"
 )
+
+// text returns the result, whose structured form is given too, as the text of an answer.
+func (r *RunResult) text(form TextForm, structured json.RawMessage) string {
+	switch form {
+	case TextJSON:
+		return string(structured)
+	case TextTOON:
+		var b strings.Builder
+		if err := toon.Encode(&b, structured, toon.Options{}); err != nil {
+			panic(err) // what json.Marshal has made of a RunResult is valid and flat
+		}
+		return b.String()
+	}
+	return r.Compact()
+}
 
 // Compact returns the result as text for a model to read: first what happened, then each thing that there
 // is to see, once. It has all that the structured form has, except what the summary already says.

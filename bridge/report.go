@@ -42,6 +42,15 @@ type RunResult struct {
 	Calls        []CallRecord `json:"calls,omitempty"` // where the status isn't success: the newest 50
 	Truncated    bool         `json:"truncated,omitempty"`
 	DurationMS   int64        `json:"duration_ms,omitempty"`
+
+	Whole []WholeText `json:"-"` // where the whole of each text is that was shortened
+}
+
+// A WholeText is a resource that holds all of a text of which an answer holds a part.
+type WholeText struct {
+	Name string // stdout, stderr, result or traceback
+	URI  string
+	Size int64 // in bytes, as the script wrote it
 }
 
 // A RunError is what ended a run that wasn't a success.
@@ -76,11 +85,14 @@ func invalidRequest(err error) *RunResult {
 
 // A report collects what there is to say about one run.
 type report struct {
+	id      string // of the run
+	keeps   bool   // what it writes is kept under the id
 	plan    *plan
 	room    int // bytes for all text
 	started time.Time
 	calls   *callLog // nil if the script didn't start
 	reset   string   // why the session has lost its variables; empty: it hasn't
+	anew    string   // why it had lost them in this run or an earlier one
 }
 
 // result returns a result with what is the same for all outcomes, and the bytes that are left for text.
@@ -185,8 +197,17 @@ func (r *report) finished(out *wasmhost.Result) *RunResult {
 	}
 	if res.Truncated {
 		what += "; the output was shortened"
+		for i, w := range res.Whole {
+			what += [2]string{", whole: ", " "}[min(i, 1)] + w.URI
+		}
 	}
 	res.Summary = r.summarize(what)
+	if res.Error != nil && res.Error.Type == "NameError" && r.anew != "" {
+		res.Summary += "; hint: variables from before are gone"
+		if r.reset == "" {
+			res.Summary += ", since " + firstLine(r.anew, 300)
+		}
+	}
 	return res
 }
 
@@ -200,12 +221,17 @@ func (r *RunResult) setError(kind, message string) {
 // fill sets the texts that the script determines, in at most room bytes together.
 func (r *report) fill(res *RunResult, out *wasmhost.Result, room int) {
 	type field struct {
+		name string
 		text wasmhost.Output
 		dst  *string
 	}
-	fields := []field{{out.Stdout, &res.Stdout}, {out.Stderr, &res.Stderr}, {wholeOutput(out.Value), &res.Result}}
+	fields := []field{
+		{textStdout, out.Stdout, &res.Stdout},
+		{textStderr, out.Stderr, &res.Stderr},
+		{textResult, wholeOutput(out.Value), &res.Result},
+	}
 	if out.Exception != nil {
-		fields = append(fields, field{wholeOutput(out.Exception.Traceback), &res.Error.Traceback})
+		fields = append(fields, field{textTraceback, wholeOutput(out.Exception.Traceback), &res.Error.Traceback})
 	}
 	room = max(room, 0)
 	sizes := make([]int, len(fields))
@@ -222,6 +248,9 @@ func (r *report) fill(res *RunResult, out *wasmhost.Result, room int) {
 		text, shortened := printable(fields[i].text, share)
 		*fields[i].dst = text
 		res.Truncated = res.Truncated || shortened
+		if shortened && r.keeps {
+			res.Whole = append(res.Whole, WholeText{fields[i].name, runURI(r.id, fields[i].name), fields[i].text.Total()})
+		}
 	}
 }
 
@@ -246,6 +275,14 @@ func seconds(d time.Duration) string {
 		return fmt.Sprintf("%d ms", max(d.Milliseconds(), 1))
 	}
 	return strings.TrimSuffix(fmt.Sprintf("%.1f", d.Seconds()), ".0") + " s"
+}
+
+// longTime writes a duration of minutes or more.
+func longTime(d time.Duration) string {
+	if d >= time.Minute && d%time.Minute == 0 {
+		return fmt.Sprintf("%d min", d/time.Minute)
+	}
+	return seconds(d)
 }
 
 func plural(n int, what string) string {

@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"codeexec/bridge/audit"
 	"codeexec/bridge/upstream"
 	"codeexec/wasmhost"
 )
@@ -29,6 +30,10 @@ type RunRequest struct {
 	Timeout time.Duration // at least 1 s; 0: [Options.Timeout]. Above [Options.MaxTimeout] that one holds.
 	Session string        // empty: [DefaultSession]
 	Reset   bool          // start the session anew first
+
+	// Client is who the run is made for: it is asked what the servers that the script calls, or the policy, want to
+	// know. Nil: nobody can be asked.
+	Client upstream.Client
 
 	Stdout, Stderr io.Writer // get the output as it is produced; may be nil
 
@@ -136,21 +141,26 @@ func (b *Bridge) Run(ctx context.Context, req RunRequest) (*RunResult, error) {
 			b.opts.Logger.ErrorContext(ctx, "dropping the least recently used session", "error", err)
 		}
 	}
-	report := &report{plan: plan, started: time.Now(), room: b.opts.OutputBytes}
+	report := &report{id: newRunID(), keeps: b.runs.enabled(), plan: plan, started: time.Now(), room: b.opts.OutputBytes}
 	if err := place.wait(ctx); err != nil {
 		return report.cancelled("before it began"), nil
 	}
 	report.started = time.Now()
 	session := place.session
-	if place.takeLost() {
-		report.reset = fmt.Sprintf("session %q had been dropped, since only %d are kept, and started anew", plan.session, b.opts.MaxSessions)
+	if why := place.takeLost(); why != "" {
+		report.reset = fmt.Sprintf("session %q had been dropped, since %s, and started anew", plan.session, why)
 	}
 	if req.Reset {
 		if err := session.close(closing); err != nil {
 			b.opts.Logger.ErrorContext(ctx, "resetting a session", "error", err)
 		}
+		b.handler.approvals.forget(plan.session)
 		report.reset = "the session was reset as requested"
 	}
+	if report.reset != "" {
+		session.anew = report.reset
+	}
+	report.anew = session.anew
 	if session.sandbox == nil {
 		session.sandbox, err = b.newSandbox(ctx)
 		if err != nil {
@@ -164,14 +174,19 @@ func (b *Bridge) Run(ctx context.Context, req RunRequest) (*RunResult, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encoding the run's environment: %w", err)
 	}
-	scope := &runScope{session: plan.session, calls: callLog{limit: b.opts.MaxCalls}}
+	scope := &runScope{id: report.id, session: plan.session, calls: callLog{limit: b.opts.MaxCalls}}
 	for _, s := range plan.servers {
 		scope.allowed = append(scope.allowed, s.Name)
 	}
 	report.calls = &scope.calls
 	report.started = time.Now()
-	runCtx, cancel := context.WithTimeout(withScope(ctx, scope), plan.timeout)
-	defer cancel()
+	clock := newClock(ctx, plan.timeout)
+	defer clock.release()
+	runCtx := withScope(clock, scope)
+	if req.Client != nil {
+		scope.client = &runClient{req.Client, clock}
+		runCtx = upstream.WithClient(runCtx, scope.client)
+	}
 	res, err := session.sandbox.Run(runCtx, wasmhost.Request{Code: req.Code, Env: env, Stdout: req.Stdout, Stderr: req.Stderr})
 	if err != nil {
 		// Nobody knows what state the sandbox is in.
@@ -180,9 +195,32 @@ func (b *Bridge) Run(ctx context.Context, req RunRequest) (*RunResult, error) {
 			b.opts.Logger.ErrorContext(ctx, "dropping a failed session", "error", err)
 		}
 		report.reset = "the session was reset"
-		return report.hostFault(err), nil
+		session.anew = "the sandbox had failed, and the session was reset"
+		result := report.hostFault(err)
+		b.record(scope, report, len(req.Code), result)
+		return result, nil
 	}
+	place.ran()
 	result := report.finished(res)
+	if res.Reset != "" {
+		session.anew = report.reset
+	}
+	b.runs.add(RunInfo{
+		ID:       report.id,
+		Session:  plan.session,
+		Status:   result.Status,
+		Ended:    time.Now().UTC(),
+		Duration: result.DurationMS,
+	}, res)
 	b.opts.Logger.InfoContext(ctx, "run", "session", plan.session, "status", result.Status, "duration", time.Since(report.started), "tool_calls", result.ToolCalls)
+	b.record(scope, report, len(req.Code), result)
 	return result, nil
+}
+
+// record writes a run into the audit log.
+func (b *Bridge) record(scope *runScope, report *report, code int, result *RunResult) {
+	b.opts.Audit.Run(audit.Run{
+		ID: scope.id, Session: scope.session, Start: report.started, Duration: time.Since(report.started),
+		Outcome: string(result.Status), Code: code, Output: len(result.Stdout) + len(result.Stderr), Calls: result.ToolCalls,
+	})
 }

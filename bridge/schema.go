@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"codeexec/bridge/suggest"
 )
 
 //go:embed run_python.md
@@ -31,6 +33,7 @@ func runPythonTool(opts Options) *mcp.Tool {
 		Name:        toolName,
 		Title:       "Run Python",
 		Description: strings.TrimSpace(toolDescription),
+		Icons:       icons(),
 		Annotations: &mcp.ToolAnnotations{
 			Title: "Run Python",
 			// A script can do whatever the configured servers can, in the world outside too.
@@ -124,7 +127,7 @@ func parseArguments(raw json.RawMessage) (RunRequest, error) {
 			continue
 		}
 		shown := firstLine(name, 100)
-		if matches := closeMatches(name, known); len(matches) > 0 {
+		if matches := suggest.Names(name, known); len(matches) > 0 {
 			return req, fmt.Errorf("unknown argument %q: did you mean %q?", shown, matches[0])
 		}
 		return req, fmt.Errorf("unknown argument %q: the arguments are %s", shown, quoteList(known))

@@ -2,12 +2,13 @@ package bridge
 
 import (
 	"context"
+	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -18,6 +19,7 @@ type TextForm string
 const (
 	TextCompact TextForm = "compact" // sections for a model to read; see [RunResult.Compact]
 	TextJSON    TextForm = "json"    // the structured form as JSON
+	TextTOON    TextForm = "toon"    // the structured form as TOON; see package toon
 )
 
 // ServerOptions configures a [Server].
@@ -27,12 +29,18 @@ type ServerOptions struct {
 	Logger  *slog.Logger // nil: nothing is logged
 }
 
-// A Server is the MCP server in front of a [Bridge]. It has one tool, run_python, and one resource,
-// [CapabilitiesURI].
+//go:embed instructions.md
+var instructions string
+
+// A Server is the MCP server in front of a [Bridge]. It has one tool, run_python. Its resources are the manual
+// ([CapabilitiesURI]), the signatures of the servers that scripts can call, what there is of sessions and runs,
+// and the files that scripts saved.
 type Server struct {
 	bridge *Bridge
 	opts   ServerOptions
 	mcp    *mcp.Server
+
+	pending pendingRuns
 }
 
 // NewServer returns a server that runs scripts in b. Closing b is the caller's business.
@@ -42,23 +50,23 @@ func NewServer(b *Bridge, opts ServerOptions) *Server {
 	}
 	s := &Server{bridge: b, opts: opts}
 	s.mcp = mcp.NewServer(
-		&mcp.Implementation{Name: "codeexec", Title: "codeexec", Version: opts.Version},
+		&mcp.Implementation{Name: "codeexec", Title: "codeexec", Version: opts.Version, Icons: icons()},
 		&mcp.ServerOptions{
-			Logger: opts.Logger,
-			// What is offered never changes, and nothing is logged to clients; the defaults say otherwise.
+			Logger:       opts.Logger,
+			Instructions: strings.TrimSpace(instructions),
+			// Nobody is told of changes (tools and prompts have none), and nothing is logged to clients; the
+			// defaults say otherwise.
 			Capabilities: &mcp.ServerCapabilities{
 				Tools:     &mcp.ToolCapabilities{},
 				Resources: &mcp.ResourceCapabilities{},
+				Prompts:   &mcp.PromptCapabilities{},
 			},
+			CompletionHandler: s.complete,
+			SetCacheable:      cacheHints,
 		})
 	s.mcp.AddTool(runPythonTool(b.opts), s.runPython)
-	s.mcp.AddResource(&mcp.Resource{
-		URI:         CapabilitiesURI,
-		Name:        "capabilities",
-		Title:       "What scripts can do",
-		Description: "How to find and call tools from Python, with examples and the limits in force",
-		MIMEType:    "text/markdown",
-	}, s.readCapabilities)
+	s.addResources()
+	s.addPrompts()
 	return s
 }
 
@@ -110,13 +118,27 @@ func (s *Server) runPython(ctx context.Context, req *mcp.CallToolRequest) (*mcp.
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(conn.ctx, func() { cancel(context.Cause(conn.ctx)) })()
-	defer s.reportProgress(ctx, req)()
 
-	run, err := parseArguments(req.Params.Arguments)
-	if err != nil {
-		return s.answer(invalidRequest(err)), nil
+	var p *pendingRun
+	if req.Params.RequestState != "" {
+		admit() // it has had its place for long
+		if p = s.resume(req); p == nil {
+			return s.answer(invalidRequest(errors.New("requestState is that of no run; start it anew")), req.ProtocolVersion()), nil
+		}
+	} else {
+		run, err := parseArguments(req.Params.Arguments)
+		if err != nil {
+			return s.answer(invalidRequest(err), req.ProtocolVersion()), nil
+		}
+		run.Queued = admit
+		p = s.begin(ctx, req, run)
 	}
-	run.Queued = admit
+	defer s.reportProgress(ctx, req, p.feed)()
+	return s.follow(ctx, p, req.ProtocolVersion()), nil
+}
+
+// run is [Bridge.Run], whose errors are results here.
+func (s *Server) run(ctx context.Context, run RunRequest) *RunResult {
 	result, err := s.bridge.Run(ctx, run)
 	if err != nil {
 		// The model can't mend it, but it should tell its user.
@@ -129,70 +151,35 @@ func (s *Server) runPython(ctx context.Context, req *mcp.CallToolRequest) (*mcp.
 			Error:    &RunError{Type: "HostError", Message: message},
 		}
 	}
-	return s.answer(result), nil
+	return result
 }
 
-// answer puts a result into the protocol's form.
-func (s *Server) answer(r *RunResult) *mcp.CallToolResult {
+// answer puts a result into the form of a version of the protocol.
+func (s *Server) answer(r *RunResult, version string) *mcp.CallToolResult {
 	structured, err := json.Marshal(r)
 	if err != nil {
 		panic(err) // strings and numbers always encode
 	}
-	text := r.Compact()
-	if s.opts.Text == TextJSON {
-		text = string(structured)
-	}
-	return &mcp.CallToolResult{
-		Content:           []mcp.Content{&mcp.TextContent{Text: text}},
+	result := &mcp.CallToolResult{
+		Content:           []mcp.Content{&mcp.TextContent{Text: r.text(s.opts.Text, structured)}},
 		StructuredContent: json.RawMessage(structured),
 		IsError:           r.Status != StatusSuccess,
 	}
-}
-
-func (s *Server) readCapabilities(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
-	return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{
-		URI:      CapabilitiesURI,
-		MIMEType: "text/markdown",
-		Text:     s.bridge.Capabilities(),
-	}}}, nil
-}
-
-// progressInterval is how often a client that asked for it is told that a run is still going on. Clients
-// give up on silent requests after a minute or less.
-const progressInterval = 5 * time.Second
-
-// reportProgress sends progress notifications until the returned function is called, if the client asked
-// for them.
-func (s *Server) reportProgress(ctx context.Context, req *mcp.CallToolRequest) (stop func()) {
-	token := req.Params.GetProgressToken()
-	if token == nil {
-		return func() {}
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		ticker := time.NewTicker(progressInterval)
-		defer ticker.Stop()
-		started := time.Now()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-ticker.C:
-			}
-			err := req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{
-				ProgressToken: token,
-				Progress:      time.Since(started).Seconds(),
-				Message:       "the script is running",
+	if version >= linksVersion {
+		for _, w := range r.Whole {
+			result.Content = append(result.Content, &mcp.ResourceLink{
+				URI:         w.URI,
+				Name:        w.Name,
+				Title:       "Whole " + w.Name,
+				Description: fmt.Sprintf("All that the answer has no room for; kept for %s, as far as memory allows", longTime(s.bridge.opts.KeepOutput)),
+				MIMEType:    "text/plain",
+				Size:        &w.Size,
 			})
-			if err != nil {
-				return // the connection is gone, or the run is over
-			}
 		}
-	}()
-	return func() {
-		cancel()
-		<-done
 	}
+	return result
 }
+
+// linksVersion is the first version of the protocol in which a result may have links to resources. Older
+// clients refuse a whole result for them.
+const linksVersion = "2025-06-18"

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"codeexec/wasmhost"
 )
@@ -23,28 +24,43 @@ const maxRemembered = 1024
 // sessions is the set of named sessions. It only knows names, places in queues and who may be
 // dropped; whoever holds a session's turn owns its sandbox.
 type sessions struct {
-	limit int // at most so many have a sandbox
+	limit   int           // at most so many have a sandbox
+	idle    time.Duration // after which one that nobody uses is dropped; less than 0: never
+	onError func(error)   // gets what goes wrong when one is dropped for that
 
-	mu      sync.Mutex
-	byName  map[string]*session
-	clock   uint64   // counts uses; orders sessions by their last one
-	dropped []string // names whose variables were lost since their last run, oldest first
+	mu       sync.Mutex
+	byName   map[string]*session
+	clock    uint64           // counts uses; orders sessions by their last one
+	dropped  []droppedSession // those whose variables were lost since their last run, oldest first
+	closed   bool
+	expiring sync.WaitGroup // sandboxes of expired sessions that are being closed; added to under mu while not closed
 }
 
-func newSessions(limit int) *sessions {
-	return &sessions{limit: limit, byName: make(map[string]*session)}
+// A droppedSession is what is left of a session without a sandbox.
+type droppedSession struct {
+	name string
+	why  string // as in "was dropped, since …"
+}
+
+func newSessions(limit int, idle time.Duration, onError func(error)) *sessions {
+	return &sessions{limit: limit, idle: idle, onError: onError, byName: make(map[string]*session)}
 }
 
 // A session is one queue of runs, and the sandbox they share.
 type session struct {
 	name    string
 	sandbox Sandbox // belongs to the holder of the turn; nil before the first run
+	anew    string  // why its variables were lost some time; likewise
 
 	// Guarded by sessions.mu.
 	busy     bool            // someone holds the turn
 	waiting  []chan struct{} // places in the queue behind it, in order; closed to hand over the turn
-	lastUsed uint64
-	lost     bool // dropped since its last run
+	lastUsed uint64          // by sessions.clock
+	made     time.Time
+	used     time.Time   // when it was last used
+	runs     int         // that have ended
+	lost     string      // why it was dropped since its last run; empty: it wasn't
+	expiry   *time.Timer // drops it; nil while it is busy
 }
 
 // A place is somebody's place in the queue of a session.
@@ -79,15 +95,15 @@ func (s *sessions) enqueue(name string) (*place, error) {
 			if idle == nil {
 				return nil, &sessionLimitError{limit: s.limit, busy: s.names()}
 			}
-			delete(s.byName, idle.name)
-			s.remember(idle.name)
+			s.drop(idle, fmt.Sprintf("only %d are kept", s.limit))
 			p.evicted = idle
 		}
-		sess = &session{name: name, lost: s.forget(name)}
+		sess = &session{name: name, made: time.Now(), lost: s.forget(name)}
 		s.byName[name] = sess
 	}
 	p.session = sess
 	s.touch(sess)
+	sess.stopExpiry()
 	if sess.busy {
 		sess.waiting = append(sess.waiting, p.turn)
 	} else {
@@ -106,13 +122,20 @@ func (p *place) wait(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// takeLost reports whether the session was dropped since its last run, once.
-func (p *place) takeLost() bool {
+// takeLost returns why the session was dropped since its last run, once; it is empty if it wasn't.
+func (p *place) takeLost() string {
 	p.set.mu.Lock()
 	defer p.set.mu.Unlock()
 	lost := p.session.lost
-	p.session.lost = false
+	p.session.lost = ""
 	return lost
+}
+
+// ran counts a run of the session.
+func (p *place) ran() {
+	p.set.mu.Lock()
+	defer p.set.mu.Unlock()
+	p.session.runs++
 }
 
 // leave gives up the place, and hands the turn to the next one if this one had it.
@@ -131,11 +154,53 @@ func (p *place) leave() {
 		return
 	}
 	sess.busy = false
+	p.set.expireLater(sess)
 }
 
 func (s *sessions) touch(sess *session) {
 	s.clock++
 	sess.lastUsed = s.clock
+	sess.used = time.Now()
+}
+
+// drop forgets a session, but for why its variables are gone. Its sandbox is still to be closed.
+func (s *sessions) drop(sess *session, why string) {
+	sess.stopExpiry()
+	delete(s.byName, sess.name)
+	s.remember(sess.name, why)
+}
+
+// expireLater has an idle session dropped unless it is used in time.
+func (s *sessions) expireLater(sess *session) {
+	if s.idle < 0 || s.closed {
+		return
+	}
+	use := sess.lastUsed
+	sess.expiry = time.AfterFunc(s.idle, func() { s.expire(sess, use) })
+}
+
+// stopExpiry keeps the session from being dropped, as far as its timer hasn't fired.
+func (s *session) stopExpiry() {
+	if s.expiry != nil {
+		s.expiry.Stop()
+		s.expiry = nil
+	}
+}
+
+// expire drops a session if its last use is still the given one.
+func (s *sessions) expire(sess *session, use uint64) {
+	s.mu.Lock()
+	if s.closed || sess.busy || sess.lastUsed != use || s.byName[sess.name] != sess {
+		s.mu.Unlock()
+		return
+	}
+	s.drop(sess, fmt.Sprintf("nobody had used it for %s", longTime(s.idle)))
+	s.expiring.Add(1)
+	s.mu.Unlock()
+	defer s.expiring.Done()
+	if err := sess.close(context.Background()); err != nil {
+		s.onError(err)
+	}
 }
 
 func (s *sessions) leastRecentlyUsedIdle() *session {
@@ -157,32 +222,82 @@ func (s *sessions) names() []string {
 	return names
 }
 
-func (s *sessions) remember(name string) {
-	s.dropped = append(s.dropped, name)
+func (s *sessions) remember(name, why string) {
+	s.dropped = append(s.dropped, droppedSession{name, why})
 	if len(s.dropped) > maxRemembered {
 		s.dropped = slices.Delete(s.dropped, 0, len(s.dropped)-maxRemembered)
 	}
 }
 
-func (s *sessions) forget(name string) bool {
-	i := slices.Index(s.dropped, name)
+func (s *sessions) forget(name string) (why string) {
+	i := slices.IndexFunc(s.dropped, func(d droppedSession) bool { return d.name == name })
 	if i < 0 {
-		return false
+		return ""
 	}
+	why = s.dropped[i].why
 	s.dropped = slices.Delete(s.dropped, i, i+1)
-	return true
+	return why
 }
 
 // closeAll closes every sandbox. No run may be in progress or begin.
 func (s *sessions) closeAll(ctx context.Context) error {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.closed = true
 	var errs []error
 	for name, sess := range s.byName {
+		sess.stopExpiry()
 		errs = append(errs, sess.close(ctx))
 		delete(s.byName, name)
 	}
+	s.mu.Unlock()
+	s.expiring.Wait()
 	return errors.Join(errs...)
+}
+
+// A SessionInfo describes a session at one moment.
+type SessionInfo struct {
+	Name     string       `json:"name"`
+	State    SessionState `json:"state"`
+	Waiting  int          `json:"waiting,omitempty"` // runs that wait for their turn
+	Runs     int          `json:"runs"`              // that have ended
+	Made     time.Time    `json:"created"`
+	LastUsed time.Time    `json:"last_used"`
+	Expires  *time.Time   `json:"expires,omitempty"` // when it is dropped unless it is used; absent while it is running
+}
+
+// A SessionState says what a session is doing.
+type SessionState string
+
+const (
+	SessionIdle    SessionState = "idle"
+	SessionRunning SessionState = "running"
+)
+
+// list describes the sessions that there are, sorted by name.
+func (s *sessions) list() []SessionInfo {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	infos := make([]SessionInfo, 0, len(s.byName))
+	for _, name := range s.names() {
+		sess := s.byName[name]
+		info := SessionInfo{
+			Name:     name,
+			State:    SessionIdle,
+			Waiting:  len(sess.waiting),
+			Runs:     sess.runs,
+			Made:     sess.made.UTC(),
+			LastUsed: sess.used.UTC(),
+		}
+		switch {
+		case sess.busy:
+			info.State = SessionRunning
+		case s.idle >= 0:
+			expires := info.LastUsed.Add(s.idle)
+			info.Expires = &expires
+		}
+		infos = append(infos, info)
+	}
+	return infos
 }
 
 // close drops the session's sandbox, if it has one. The caller must hold its turn, or be the only one

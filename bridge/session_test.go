@@ -3,6 +3,7 @@ package bridge
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -209,5 +210,121 @@ func TestCloseCancelsRuns(t *testing.T) {
 	}
 	if _, err := b.Run(t.Context(), RunRequest{Code: "x"}); err == nil {
 		t.Error("a closed bridge runs")
+	}
+}
+
+func TestIdleSessionExpires(t *testing.T) {
+	tests := []struct {
+		name  string
+		idle  time.Duration // of the options
+		after time.Duration
+		want  string
+		why   string
+	}{
+		{"the default", 0, 30*time.Minute + time.Second, SessionReset, "since nobody had used it for 30 min"},
+		{"not yet", 0, 29 * time.Minute, SessionKept, ""},
+		{"an hour", time.Hour, 59 * time.Minute, SessionKept, ""},
+		{"never", -1, 1000 * time.Hour, SessionKept, ""},
+	}
+	for _, tc := range tests {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b, engine := newFakeBridge(t, Options{SessionIdle: tc.idle}, nil, nil)
+				mustRun(t, b, RunRequest{Code: "x"})
+				time.Sleep(20 * time.Minute)
+				if tc.want == SessionKept {
+					mustRun(t, b, RunRequest{Code: "x"}) // from here it counts anew
+				}
+				time.Sleep(tc.after)
+				synctest.Wait()
+				if tc.want == SessionReset && (engine.alive != 0 || len(b.Sessions()) != 0) {
+					t.Errorf("%d sandboxes alive, sessions %v", engine.alive, b.Sessions())
+				}
+				res := mustRun(t, b, RunRequest{Code: "x"})
+				if res.SessionState != tc.want || !strings.Contains(res.Summary, tc.why) {
+					t.Errorf("state %q, summary %q", res.SessionState, res.Summary)
+				}
+			})
+		})
+	}
+}
+
+func TestRunningSessionDoesNotExpire(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		scripts := map[string]script{"long": func(context.Context, *fakeSandbox, wasmhost.Request) (*wasmhost.Result, error) {
+			time.Sleep(time.Minute)
+			return succeed(""), nil
+		}}
+		b, engine := newFakeBridge(t, Options{SessionIdle: 10 * time.Second}, scripts, nil)
+		for range 3 {
+			if res := mustRun(t, b, RunRequest{Code: "long"}); res.SessionState != SessionKept {
+				t.Errorf("state %q", res.SessionState)
+			}
+			time.Sleep(9 * time.Second)
+		}
+		if engine.made != 1 {
+			t.Errorf("%d sandboxes", engine.made)
+		}
+	})
+}
+
+func TestSessionsAreListed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, _ := newFakeBridge(t, Options{}, map[string]script{"wait": untilEnd}, nil)
+		began := time.Now().UTC()
+		mustRun(t, b, RunRequest{Code: "x", Session: "idle"})
+		ctx, cancel := context.WithCancel(t.Context())
+		var runs sync.WaitGroup
+		for range 3 {
+			runs.Go(func() { b.Run(ctx, RunRequest{Code: "wait", Session: "busy"}) })
+		}
+		synctest.Wait()
+		expires := began.Add(DefaultSessionIdle)
+		want := []SessionInfo{
+			{Name: "busy", State: SessionRunning, Waiting: 2, Made: began, LastUsed: began},
+			{Name: "idle", State: SessionIdle, Runs: 1, Made: began, LastUsed: began, Expires: &expires},
+		}
+		if got := b.Sessions(); !reflect.DeepEqual(got, want) {
+			t.Errorf("got  %+v\nwant %+v", got, want)
+		}
+		cancel()
+		runs.Wait()
+	})
+}
+
+// Whoever lost their variables is told so when they miss one, also if that is some runs later.
+func TestNameErrorAfterAReset(t *testing.T) {
+	scripts := map[string]script{
+		"name": func(context.Context, *fakeSandbox, wasmhost.Request) (*wasmhost.Result, error) {
+			return &wasmhost.Result{Outcome: "error", Exception: &wasmhost.Exception{Type: "NameError", Message: "name 'x' is not defined"}, Duration: time.Millisecond}, nil
+		},
+		"stubborn": func(context.Context, *fakeSandbox, wasmhost.Request) (*wasmhost.Result, error) {
+			return &wasmhost.Result{Outcome: "timeout", Reset: "the script did not stop"}, nil
+		},
+	}
+	tests := []struct {
+		name string
+		runs []RunRequest
+		want string // of the last run
+	}{
+		{"no reset", []RunRequest{{Code: "x"}, {Code: "name"}}, "NameError: name 'x' is not defined after 1 ms"},
+		{"dropped", []RunRequest{{Code: "x"}, {Code: "x", Session: "b"}, {Code: "name"}},
+			`NameError: name 'x' is not defined after 1 ms; session "default" had been dropped, since only 1 are kept, and started anew; hint: variables from before are gone`},
+		{"reset as requested", []RunRequest{{Code: "x"}, {Code: "name", Reset: true}},
+			"NameError: name 'x' is not defined after 1 ms; the session was reset as requested; hint: variables from before are gone"},
+		{"killed earlier", []RunRequest{{Code: "stubborn"}, {Code: "x"}, {Code: "name"}},
+			"NameError: name 'x' is not defined after 1 ms; hint: variables from before are gone, since the session was reset: the script did not stop"},
+	}
+	for _, tc := range tests {
+		t.Run(tc.name, func(t *testing.T) {
+			b, _ := newFakeBridge(t, Options{MaxSessions: 1}, scripts, nil)
+			var res *RunResult
+			for _, req := range tc.runs {
+				res = mustRun(t, b, req)
+			}
+			if res.Summary != tc.want {
+				t.Errorf("got  %s\nwant %s", res.Summary, tc.want)
+			}
+		})
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 
 	"github.com/tailscale/hujson"
+
+	"codeexec/bridge/config/syntax"
 )
 
 // parseClaudeCode decodes the file in which Claude Code keeps its state:
@@ -14,7 +16,7 @@ import (
 // Of the projects, the one of the working directory counts. Its entries are
 // the user's own, and come first. Those of other projects are left out.
 func (l *loader) parseClaudeCode(data []byte, at location) ([]entry, error) {
-	object, err := parseObject(data)
+	object, err := syntax.JSON(data)
 	if err != nil {
 		return nil, err
 	}

@@ -1,16 +1,14 @@
 package config
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strconv"
 	"time"
-	"unicode/utf8"
 
-	"github.com/BurntSushi/toml"
+	"codeexec/bridge/config/syntax"
 )
 
 // parseCodex decodes the configuration of Codex, which is TOML:
@@ -20,21 +18,9 @@ import (
 //	url, http_headers, env_http_headers, bearer_token_env_var             # or streamable HTTP
 //	enabled, tool_timeout_sec
 func parseCodex(data []byte, _ location) ([]entry, error) {
-	data = bytes.TrimPrefix(data, []byte("\uFEFF"))
-	if !utf8.Valid(data) {
-		return nil, errors.New("it isn't UTF-8")
-	}
-	if deepTOML(data) {
-		return nil, fmt.Errorf("it is nested deeper than %d levels", maxDepth)
-	}
-	var file map[string]any
-	if err := toml.Unmarshal(data, &file); err != nil {
-		var syntax toml.ParseError
-		if errors.As(err, &syntax) {
-			// The error itself quotes the file, which has secrets in it.
-			return nil, fmt.Errorf("it isn't TOML: syntax error at line %d, column %d", syntax.Position.Line, syntax.Position.Col)
-		}
-		return nil, errors.New("it isn't TOML")
+	file, err := syntax.TOML(data)
+	if err != nil {
+		return nil, err
 	}
 	value, ok := file["mcp_servers"]
 	if !ok {
@@ -206,22 +192,4 @@ func tomlMap(value any) (map[string]string, error) {
 		m[key] = s
 	}
 	return m, nil
-}
-
-// deepTOML reports whether the file could nest values deeper than maxDepth. It
-// counts brackets also where they are text: no configuration has that many in
-// a row that aren't closed.
-func deepTOML(data []byte) bool {
-	depth := 0
-	for _, c := range data {
-		switch c {
-		case '[', '{':
-			if depth++; depth > maxDepth {
-				return true
-			}
-		case ']', '}':
-			depth = max(depth-1, 0)
-		}
-	}
-	return false
 }

@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"codeexec/bridge/config/syntax"
 )
 
 // fuzzParser feeds a parser, and checks what every server must be.
@@ -43,7 +45,7 @@ func fuzzParser(f *testing.F, parse func(*loader) parser, fixtures ...string) {
 				continue
 			}
 			// What an import writes says the same.
-			object, err := parseObject([]byte(`{"mcpServers": {"x": ` + string(e.canonical()) + `}}`))
+			object, err := syntax.JSON([]byte(`{"mcpServers": {"x": ` + string(e.canonical()) + `}}`))
 			if err != nil {
 				t.Fatalf("%s: %v", e.canonical(), err)
 			}

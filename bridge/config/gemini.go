@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"github.com/tailscale/hujson"
+
+	"codeexec/bridge/config/syntax"
 )
 
 // parseGemini decodes the settings of Gemini CLI:
@@ -14,7 +16,7 @@ import (
 //
 // It knows variables also as $NAME.
 func parseGemini(data []byte, at location) ([]entry, error) {
-	object, err := parseObject(data)
+	object, err := syntax.JSON(data)
 	if err != nil {
 		return nil, err
 	}

@@ -13,6 +13,8 @@ import (
 	"strings"
 
 	"github.com/tailscale/hujson"
+
+	"codeexec/bridge/config/syntax"
 )
 
 // An Import is what copying the entries of another client into the state
@@ -161,7 +163,7 @@ func (im *Import) readTarget() (map[string]entry, error) {
 		return nil, errors.New(reason(err))
 	}
 	im.before = data
-	object, err := parseObject(data)
+	object, err := syntax.JSON(data)
 	if err != nil {
 		return nil, err
 	}
@@ -307,7 +309,7 @@ func (im *Import) Apply() error {
 	}
 	file, err := hujson.Parse(append(bytes.TrimPrefix(now, []byte("\uFEFF")), '\n'))
 	if err != nil {
-		return fmt.Errorf("%s: %w", im.File, position(err))
+		return fmt.Errorf("%s: %w", im.File, syntax.Position(err))
 	}
 	if object, ok := file.Value.(*hujson.Object); ok && len(members(object, "imported")) == 0 {
 		if err := patch(&file, "/imported", []byte("{}")); err != nil {

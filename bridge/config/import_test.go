@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"codeexec/bridge/config/syntax"
 )
 
 func (m *machine) plan(t *testing.T, client Source, force bool) (*Import, []string) {
@@ -106,7 +108,7 @@ func TestImport(t *testing.T) {
 		"same a", "update b edits since it was copied are lost", "same c/~", "same d")
 
 	// What the user removes stays removed; what the client removes stays.
-	object, err := parseObject(text)
+	object, err := syntax.JSON(text)
 	if err != nil {
 		t.Fatal(err)
 	}

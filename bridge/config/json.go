@@ -1,45 +1,15 @@
 package config
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/tailscale/hujson"
 )
-
-// parseObject parses a JSON file whose value is an object. It may have a byte
-// order mark, comments and trailing commas.
-func parseObject(data []byte) (*hujson.Object, error) {
-	data = bytes.TrimPrefix(data, []byte("\uFEFF"))
-	if bytes.HasPrefix(data, []byte("\xff\xfe")) || bytes.HasPrefix(data, []byte("\xfe\xff")) {
-		return nil, errors.New("it is UTF-16; save it as UTF-8")
-	}
-	if !utf8.Valid(data) {
-		return nil, errors.New("it isn't UTF-8")
-	}
-	if len(bytes.TrimSpace(data)) == 0 {
-		return nil, errors.New("it is empty")
-	}
-	if deep(data) {
-		return nil, fmt.Errorf("it is nested deeper than %d levels", maxDepth)
-	}
-	// The parser wants a newline after a comment, also after the last.
-	root, err := hujson.Parse(append(bytes.Clone(data), '\n'))
-	if err != nil {
-		return nil, fmt.Errorf("it isn't JSON: %w", position(err))
-	}
-	object, ok := root.Value.(*hujson.Object)
-	if !ok {
-		return nil, errors.New(`it must be an object with the key "mcpServers"`)
-	}
-	return object, nil
-}
 
 // members returns the values of a key, of which there may be several.
 func members(object *hujson.Object, key string) []hujson.Value {
@@ -374,60 +344,4 @@ func parseLimit(s string, unit time.Duration) (time.Duration, error) {
 func isNull(v hujson.Value) bool {
 	lit, ok := v.Value.(hujson.Literal)
 	return ok && lit.Kind() == 'n'
-}
-
-// maxDepth is far more than a configuration needs, and far less than what the
-// parser, which calls itself for each level, has stack for.
-const maxDepth = 100
-
-// deep reports whether brackets outside of strings and comments are nested
-// deeper than maxDepth. What isn't JSON may be judged wrongly, as long as the
-// parser can't go deeper than it was judged: the parser gives up where a
-// string or comment isn't what it seems.
-func deep(data []byte) bool {
-	depth := 0
-	for i := 0; i < len(data); i++ {
-		switch data[i] {
-		case '{', '[':
-			if depth++; depth > maxDepth {
-				return true
-			}
-		case '}', ']':
-			depth--
-		case '"':
-			for i++; i < len(data) && data[i] != '"'; i++ {
-				if data[i] == '\\' {
-					i++
-				}
-			}
-		case '/':
-			rest := data[i:]
-			var end int
-			switch {
-			case bytes.HasPrefix(rest, []byte("//")):
-				end = bytes.IndexByte(rest, '\n')
-			case bytes.HasPrefix(rest, []byte("/*")):
-				if end = bytes.Index(rest[2:], []byte("*/")); end >= 0 {
-					end += 3
-				}
-			default:
-				continue
-			}
-			if end < 0 {
-				return false
-			}
-			i += end
-		}
-	}
-	return false
-}
-
-// position strips what the parser quotes of the file from its error: the file
-// has secrets in it. Line and column stay.
-func position(err error) error {
-	var line, column int
-	if n, scanErr := fmt.Sscanf(err.Error(), "hujson: line %d, column %d:", &line, &column); n == 2 && scanErr == nil {
-		return fmt.Errorf("syntax error at line %d, column %d", line, column)
-	}
-	return errors.New("syntax error")
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"path/filepath"
 	"strings"
+
+	"codeexec/bridge/config/syntax"
 )
 
 // parseMCPServers decodes the format that most MCP clients share:
@@ -14,7 +16,7 @@ import (
 // Claude Desktop, Cursor and Windsurf use it as it is, and so do the .mcp.json
 // of projects and codeexec's own files.
 func parseMCPServers(data []byte, at location) ([]entry, error) {
-	object, err := parseObject(data)
+	object, err := syntax.JSON(data)
 	if err != nil {
 		return nil, err
 	}

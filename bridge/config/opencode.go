@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/tailscale/hujson"
+
+	"codeexec/bridge/config/syntax"
 )
 
 // parseOpenCode decodes the configuration of OpenCode:
@@ -19,7 +21,7 @@ import (
 // Variables are spelled {env:NAME}, and files that have a value in them
 // {file:path}.
 func parseOpenCode(data []byte, at location) ([]entry, error) {
-	object, err := parseObject(data)
+	object, err := syntax.JSON(data)
 	if err != nil {
 		return nil, err
 	}

@@ -1,5 +1,7 @@
 package config
 
+import "codeexec/bridge/config/syntax"
+
 // parseVSCode decodes VS Code's files:
 //
 //	{"servers": {name: {…}}, "inputs": […]}            mcp.json
@@ -9,7 +11,7 @@ package config
 // nobody is there to ask, so references to it stay unresolved, and are
 // reported.
 func parseVSCode(data []byte, at location) ([]entry, error) {
-	object, err := parseObject(data)
+	object, err := syntax.JSON(data)
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,8 @@ package config
 import (
 	"slices"
 	"time"
+
+	"codeexec/bridge/config/syntax"
 )
 
 // parseZed decodes the settings of Zed:
@@ -13,7 +15,7 @@ import (
 // Entries that have only "settings" belong to an extension of Zed, which knows
 // how to start the server; only Zed can use them.
 func parseZed(data []byte, at location) ([]entry, error) {
-	object, err := parseObject(data)
+	object, err := syntax.JSON(data)
 	if err != nil {
 		return nil, err
 	}
