@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"codeexec/bridge"
+	"codeexec/bridge/config"
 )
 
 // An environment looks up environment variables.
@@ -32,12 +33,14 @@ func (env environment) variable(name string) (value, found string) {
 type settings struct {
 	timeout    time.Duration // of a run; 0: the default
 	maxTimeout time.Duration // 0: the default
+	idle       time.Duration // after which a session is dropped; 0: the default
 	memory     int64         // bytes of linear memory of a sandbox
 	stateDir   string        // configuration of servers, and what scripts keep
-	cacheDir   string        // compiled code; empty: the user's cache directory
+	cacheDir   string        // compiled code and what is known of servers; empty: the user's cache directory
 	text       bridge.TextForm
 	logLevel   slog.Level
-	allowSelf  bool // servers that would start codeexec itself are kept
+	sources    []config.Source // where servers are looked for; nil: the default
+	allowSelf  bool            // servers that would start codeexec itself are kept
 }
 
 // read reads the settings. What can't be used is left at its default, and in the list of warnings: a client
@@ -52,11 +55,13 @@ func (env environment) read(defaultLevel slog.Level) (settings, []error) {
 	}
 	warn(set(env, "TIMEOUT", &s.timeout, parseSeconds))
 	warn(set(env, "MAX_TIMEOUT", &s.maxTimeout, parseSeconds))
+	warn(set(env, "SESSION_IDLE", &s.idle, parseSeconds))
 	warn(set(env, "MEMORY", &s.memory, parseSize))
 	warn(set(env, "STATE_DIR", &s.stateDir, filepath.Abs))
 	warn(set(env, "CACHE_DIR", &s.cacheDir, filepath.Abs))
 	warn(set(env, "OUTPUT_MODE", &s.text, parseTextForm))
 	warn(set(env, "LOG_LEVEL", &s.logLevel, parseLevel))
+	warn(set(env, "SOURCES", &s.sources, config.ParseSources))
 	warn(set(env, "ALLOW_SELF_SERVER", &s.allowSelf, parseBool))
 	if s.stateDir == "" {
 		home, err := os.UserHomeDir()
@@ -135,10 +140,10 @@ func parseLevel(v string) (level slog.Level, err error) {
 
 func parseTextForm(v string) (bridge.TextForm, error) {
 	switch form := bridge.TextForm(strings.ToLower(v)); form {
-	case bridge.TextCompact, bridge.TextJSON:
+	case bridge.TextCompact, bridge.TextJSON, bridge.TextTOON:
 		return form, nil
 	}
-	return "", fmt.Errorf("want %s or %s", bridge.TextCompact, bridge.TextJSON)
+	return "", fmt.Errorf("want %s, %s or %s", bridge.TextCompact, bridge.TextJSON, bridge.TextTOON)
 }
 
 func parseBool(v string) (bool, error) {

@@ -69,14 +69,16 @@ func TestScripts(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("PATH", tools+string(os.PathListSeparator)+env.Getenv("PATH"))
 			env.Setenv("CODEEXEC_STATE_DIR", filepath.Join(env.WorkDir, "state"))
-			env.Setenv("CODEEXEC_CACHE_DIR", cache) // compiling takes seconds
-			return nil
+			own := filepath.Join(env.WorkDir, "cache")
+			env.Setenv("CODEEXEC_CACHE_DIR", own)
+			return linkCache(own, cache)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exitcode":  scriptExitCode,
 			"mcp":       scriptMCP,
 			"gone":      scriptGone,
 			"interrupt": scriptInterrupt,
+			"damage":    scriptDamage,
 		},
 	})
 }
@@ -88,6 +90,19 @@ func cacheDir() (string, error) {
 	}
 	dir, err := os.UserCacheDir()
 	return filepath.Join(dir, "codeexec"), err
+}
+
+// linkCache makes dir a cache directory with the compiled code of another, since compiling takes seconds, and
+// with nothing known of servers.
+func linkCache(dir, other string) error {
+	native := filepath.Join(other, "native")
+	if err := os.MkdirAll(native, 0o700); err != nil {
+		return err
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return err
+	}
+	return os.Symlink(native, filepath.Join(dir, "native"))
 }
 
 // patience bounds whatever a script waits for; it is reached only when something is broken.
@@ -126,7 +141,7 @@ func command(ts *testscript.TestScript, args []string) *exec.Cmd {
 	}
 	cmd := exec.Command(program, args...)
 	cmd.Dir = ts.MkAbs(".")
-	for _, name := range []string{"PATH", "HOME", "TMPDIR", "CODEEXEC_STATE_DIR", "CODEEXEC_CACHE_DIR", "CODEEXEC_OUTPUT_MODE", "MCP_BRIDGE_TIMEOUT", "MCP_BRIDGE_MAX_TIMEOUT"} {
+	for _, name := range []string{"PATH", "HOME", "TMPDIR", "CODEEXEC_STATE_DIR", "CODEEXEC_CACHE_DIR", "CODEEXEC_OUTPUT_MODE", "CODEEXEC_MEMORY", "MCP_BRIDGE_TIMEOUT", "MCP_BRIDGE_MAX_TIMEOUT"} {
 		if value := ts.Getenv(name); value != "" {
 			cmd.Env = append(cmd.Env, name+"="+value)
 		}
@@ -209,7 +224,12 @@ func stable(ts *testscript.TestScript, message []byte) string {
 	return strings.TrimSpace(b.String())
 }
 
-var duration = regexp.MustCompile(`\b[0-9.]+ m?s\b`)
+var (
+	duration = regexp.MustCompile(`\b[0-9.]+ m?s\b`)
+	runID    = regexp.MustCompile(`(codeexec://runs/|"id": ")[a-z0-9]{16}\b`)
+	instant  = regexp.MustCompile(`\b\d{4}-\d\d-\d\dT[0-9:.]+Z|\b\d\d:\d\d:\d\d\b`)
+	icon     = regexp.MustCompile(`^data:image/svg.*`)
+)
 
 func withoutTimes(v any) any {
 	switch v := v.(type) {
@@ -217,7 +237,7 @@ func withoutTimes(v any) any {
 		for key, value := range v {
 			_, isNumber := value.(json.Number)
 			switch {
-			case isNumber && (key == "duration_ms" || key == "ms"):
+			case isNumber && (key == "duration_ms" || key == "ms" || key == "progress"):
 				v[key] = 0
 			case key == "version":
 				v[key] = "VERSION"
@@ -232,6 +252,10 @@ func withoutTimes(v any) any {
 		}
 		return v
 	case string:
+		v = icon.ReplaceAllString(v, "ICON")
+		v = runID.ReplaceAllString(v, "${1}RUN")
+		v = instant.ReplaceAllString(v, "TIME")
+		v = regexp.MustCompile(`"duration_ms": \d+`).ReplaceAllString(v, `"duration_ms": 0`)
 		return duration.ReplaceAllString(v, "TIME")
 	}
 	return v
@@ -246,6 +270,26 @@ func scriptGone(ts *testscript.TestScript, neg bool, args []string) {
 		pid, err := strconv.Atoi(field)
 		ts.Check(err)
 		waitUntil(ts, fmt.Sprintf("the end of process %d", pid), func() bool { return !alive(pid) })
+	}
+}
+
+// scriptDamage cuts the files in a directory in half:
+//
+//	damage DIR
+func scriptDamage(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: damage dir")
+	}
+	dir := ts.MkAbs(args[0])
+	entries, err := os.ReadDir(dir)
+	ts.Check(err)
+	if len(entries) == 0 {
+		ts.Fatalf("%s is empty", args[0])
+	}
+	for _, entry := range entries {
+		info, err := entry.Info()
+		ts.Check(err)
+		ts.Check(os.Truncate(filepath.Join(dir, entry.Name()), info.Size()/2))
 	}
 }
 

@@ -29,8 +29,12 @@ func TestRealServerAndRealClient(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cache, err := cacheDir()
+	compiled, err := cacheDir()
 	if err != nil {
+		t.Fatal(err)
+	}
+	cache := filepath.Join(t.TempDir(), "cache")
+	if err := linkCache(cache, compiled); err != nil {
 		t.Fatal(err)
 	}
 	script, err := filepath.Abs("../../testdata/demo/notes.py")

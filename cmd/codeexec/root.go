@@ -83,7 +83,11 @@ func newRootCommand(std streams) *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usagef(cmd, "%w", err) })
 	root.CompletionOptions.HiddenDefaultCmd = true
 	env := environment(os.LookupEnv)
-	root.AddCommand(newExecCommand(std, env), newServeCommand(std, env), newVersionCommand(std))
+	root.AddCommand(
+		newExecCommand(std, env), newServeCommand(std, env),
+		newServersCommand(std, env), newToolsCommand(std, env), newSearchCommand(std, env), newCallCommand(std, env),
+		newVersionCommand(std),
+	)
 	return root
 }
 

@@ -27,7 +27,7 @@ Standard output carries the protocol only; logs go to standard error.`,
 				return err
 			}
 			progress := func(message string) { logger.Info(message) }
-			b, engine := openBridge(ctx, settings, bridge.Options{Servers: set, Logger: logger}, progress)
+			b, engine := openBridge(ctx, settings, bridge.Options{Servers: set, KeepOutput: bridge.DefaultKeepOutput, Logger: logger}, progress)
 			defer func() { err = errors.Join(err, closeBridge(ctx, b)) }()
 			engine.Start() // while the client is still saying hello
 			server := bridge.NewServer(b, bridge.ServerOptions{Version: programVersion(), Text: settings.text, Logger: logger})
