@@ -225,7 +225,8 @@ func classifyLoss(ctx context.Context, callErr error) *Result {
 
 // ended is the outcome of a run whose context has ended.
 func ended(ctx context.Context) Outcome {
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+	// The cause too: a caller whose clock can stand still has no deadline that a context could have.
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) || errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
 		return Timeout
 	}
 	return Cancelled

@@ -241,6 +241,17 @@ func TestTimeout(t *testing.T) {
 	}
 }
 
+// A caller may keep its own time, and say by the cause that it is over.
+func TestTimeoutByCause(t *testing.T) {
+	s := newSession(t, wasmhost.SessionOptions{})
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer time.AfterFunc(50*time.Millisecond, func() { cancel(context.DeadlineExceeded) }).Stop()
+	r, err := s.Run(ctx, wasmhost.Request{Code: "while True: pass"})
+	if err != nil || r.Outcome != wasmhost.Timeout {
+		t.Errorf("got %+v, %v", r, err)
+	}
+}
+
 func TestInterruptLeavesTheSessionUsable(t *testing.T) {
 	s := newSession(t, wasmhost.SessionOptions{})
 	run(t, s, "import asyncio\nlog = []")
