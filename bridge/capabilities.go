@@ -19,9 +19,9 @@ func capabilitiesText(opts Options) string {
 	var b strings.Builder
 	tmpl := template.Must(template.New("capabilities.md").Option("missingkey=error").Parse(capabilitiesSource))
 	data := struct {
-		Timeout, MaxTimeout, Memory, Output string
-		Calls, InFlight, Sessions           int
-		Projects                            bool
+		Timeout, MaxTimeout, Memory, Output, Idle string
+		Calls, InFlight, Sessions                 int
+		Projects                                  bool
 	}{
 		Timeout:    seconds(opts.Timeout),
 		MaxTimeout: seconds(opts.MaxTimeout),
@@ -30,6 +30,9 @@ func capabilitiesText(opts Options) string {
 		InFlight:   opts.MaxInFlight,
 		Sessions:   opts.MaxSessions,
 		Projects:   opts.Projects != "",
+	}
+	if opts.SessionIdle > 0 {
+		data.Idle = longTime(opts.SessionIdle)
 	}
 	if opts.Memory > 0 {
 		data.Memory = binarySize(opts.Memory)

@@ -20,6 +20,20 @@
 // answer means them in this order. [Server.ServeStdio] therefore reads the next message only when the
 // last call has its place in the queue.
 //
+// # Why progress counts seconds
+//
+// The protocol wants it to grow with each notification. What the calls of a script say of theirs begins anew
+// with each of them; the time only grows.
+//
+// # Why the signatures of a server come from a sandbox
+//
+// A script that prints runtime.stubs(server) and a client that reads the resource must see the same text. The
+// code that makes it is Python's, and a sandbox costs a millisecond.
+//
+// # Why the list of resources has no notifications of changes
+//
+// Each run changes it. Clients that answer each notification with a request would pay for every run twice.
+//
 // # Why an unknown argument is refused
 //
 // A misspelt "server" for "servers" would otherwise give the script every server instead of the one that

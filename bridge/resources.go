@@ -343,7 +343,7 @@ func (b *Bridge) executionFiles() ([]executionFile, error) {
 		files = append(files, executionFile{
 			URI:      executionURI(name),
 			Path:     name,
-			MIMEType: mime.TypeByExtension(path.Ext(name)),
+			MIMEType: fileType(name),
 			Size:     info.Size(),
 			Modified: info.ModTime().UTC().Truncate(time.Second),
 		})
@@ -383,7 +383,7 @@ func (s *Server) readExecution(_ context.Context, req *mcp.ReadResourceRequest) 
 	case err != nil:
 		return nil, mcp.ResourceNotFoundError(uri)
 	}
-	contents := &mcp.ResourceContents{URI: uri, MIMEType: mime.TypeByExtension(path.Ext(name))}
+	contents := &mcp.ResourceContents{URI: uri, MIMEType: fileType(name)}
 	if utf8.Valid(data) && !slices.Contains(data, 0) {
 		if contents.Text = string(data); contents.MIMEType == "" {
 			contents.MIMEType = "text/plain"
@@ -392,6 +392,23 @@ func (s *Server) readExecution(_ context.Context, req *mcp.ReadResourceRequest) 
 		contents.MIMEType = "application/octet-stream"
 	}
 	return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{contents}}, nil
+}
+
+// fileType is the MIME type of a file by its name, empty if that doesn't say. What scripts write most is the same
+// on all machines.
+func fileType(name string) string {
+	switch extension := strings.ToLower(path.Ext(name)); extension {
+	case ".csv":
+		return "text/csv"
+	case ".md":
+		return "text/markdown"
+	case ".py":
+		return "text/x-python"
+	case ".txt", ".log":
+		return "text/plain"
+	default:
+		return mime.TypeByExtension(extension)
+	}
 }
 
 var errFileTooLarge = fmt.Errorf("the file is larger than %d MiB", maxResourceFile>>20)

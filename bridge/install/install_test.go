@@ -119,6 +119,7 @@ func TestInstallAndUninstall(t *testing.T) {
 	for _, client := range config.Clients() {
 		for name, text := range shapesOf(client) {
 			t.Run(string(client)+"/"+name, func(t *testing.T) {
+				t.Parallel()
 				opts := testOptions(t, client, "linux")
 				path := filepath.Join(opts.Config.Home, clientFiles[client])
 				writeTest(t, path, text)
@@ -169,6 +170,24 @@ func TestInstallAndUninstall(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// Cutting out a TOML entry leaves the tables around it as they are.
+func TestUninstallTOMLWithoutRecord(t *testing.T) {
+	tests := []struct{ name, before, want string }{
+		{"at the end", "a = 1\n\n[mcp_servers.codeexec]\ncommand = 'codeexec'\n\n# of env\n[mcp_servers.codeexec.env]\nA = 'b'\n", "a = 1\n"},
+		{"between", "[a]\n\n[mcp_servers.codeexec]\ncommand = 'codeexec'\n\n[b]\n", "[a]\n\n[b]\n"},
+		{"in two places", "[mcp_servers.codeexec]\ncommand = 'codeexec'\n[b]\nx = 1\n[mcp_servers.codeexec.env]\nA = 'b'\n[c]\n", "[b]\nx = 1\n[c]\n"},
+		{"dotted", "[mcp_servers]\ncodeexec.command = 'codeexec'\nb.command = 'x'\n", "[mcp_servers]\nb.command = 'x'\n"},
+	}
+	for _, tc := range tests {
+		t.Run(tc.name, func(t *testing.T) {
+			f := formOf(config.SourceCodex, program, []string{"serve"})
+			if got, err := f.uninstall([]byte(tc.before), false); err != nil || string(got) != tc.want {
+				t.Errorf("got %q, %v, want %q", got, err, tc.want)
+			}
+		})
 	}
 }
 

@@ -248,7 +248,8 @@ func (j *jsonFile) update(v hujson.Value) (splice, error) {
 			if sameStart(got, want) {
 				continue
 			}
-			if start := len(want) - 1; start == 1 && len(got) > 1 && got[1] == want[1] { // a whole command line
+			if f := j.form.fields[i]; f.key == "command" && len(got) > 1 && got[1] == want[1] {
+				// A whole command line, of which only the program is another.
 				edit = j.replace(m.Value.Value.(*hujson.Array).Elements[0], want[0])
 				break
 			}

@@ -179,9 +179,7 @@ func (t *tomlFile) remove() (splice, error) {
 					break
 				}
 			}
-		} else if !s.header && t.follows(last, s.start) {
-			// Comments between the lines of one table are about them.
-		} else {
+		} else if !t.follows(last, s.start) { // else there are only comments between, which are about our entry
 			kept.WriteString(t.text[last:s.start])
 		}
 		last = s.end

@@ -141,7 +141,7 @@ func command(ts *testscript.TestScript, args []string) *exec.Cmd {
 	}
 	cmd := exec.Command(program, args...)
 	cmd.Dir = ts.MkAbs(".")
-	for _, name := range []string{"PATH", "HOME", "TMPDIR", "CODEEXEC_STATE_DIR", "CODEEXEC_CACHE_DIR", "CODEEXEC_OUTPUT_MODE", "CODEEXEC_MEMORY", "MCP_BRIDGE_TIMEOUT", "MCP_BRIDGE_MAX_TIMEOUT"} {
+	for _, name := range []string{"PATH", "HOME", "TMPDIR", "CODEEXEC_STATE_DIR", "CODEEXEC_CACHE_DIR", "CODEEXEC_OUTPUT_MODE", "CODEEXEC_MEMORY", "CODEEXEC_SESSION_IDLE", "MCP_BRIDGE_TIMEOUT", "MCP_BRIDGE_MAX_TIMEOUT"} {
 		if value := ts.Getenv(name); value != "" {
 			cmd.Env = append(cmd.Env, name+"="+value)
 		}

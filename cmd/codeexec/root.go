@@ -86,6 +86,7 @@ func newRootCommand(std streams) *cobra.Command {
 	root.AddCommand(
 		newExecCommand(std, env), newServeCommand(std, env),
 		newServersCommand(std, env), newToolsCommand(std, env), newSearchCommand(std, env), newCallCommand(std, env),
+		newInstallCommand(std, env), newUninstallCommand(std, env), newDoctorCommand(std, env),
 		newVersionCommand(std),
 	)
 	return root

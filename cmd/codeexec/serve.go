@@ -3,11 +3,16 @@ package main
 import (
 	"errors"
 	"log/slog"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"codeexec/bridge"
 )
+
+// helloTime is what a client has to itself to say hello and to ask what there is, before Python is made ready:
+// that takes all processors, and both would wait. A script that comes earlier doesn't.
+const helloTime = 50 * time.Millisecond
 
 func newServeCommand(std streams, env environment) *cobra.Command {
 	var servers serverFlags
@@ -29,7 +34,7 @@ Standard output carries the protocol only; logs go to standard error.`,
 			progress := func(message string) { logger.Info(message) }
 			b, engine := openBridge(ctx, settings, bridge.Options{Servers: set, KeepOutput: bridge.DefaultKeepOutput, Logger: logger}, progress)
 			defer func() { err = errors.Join(err, closeBridge(ctx, b)) }()
-			engine.Start() // while the client is still saying hello
+			defer time.AfterFunc(helloTime, engine.Start).Stop()
 			server := bridge.NewServer(b, bridge.ServerOptions{Version: programVersion(), Text: settings.text, Logger: logger})
 			return server.ServeStdio(ctx, std.in, std.out)
 		},
