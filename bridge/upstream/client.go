@@ -105,6 +105,28 @@ func passable(method string) bool {
 	return method == "elicitation/create" || method == "sampling/createMessage" || method == "roots/list"
 }
 
+// An inquiry is a request of the server that is passed on.
+type inquiry struct {
+	call   int64 // in whose stream it came; 0 if that isn't known
+	cancel context.CancelFunc
+}
+
+// over takes note that a request has been answered or given up, and ends the
+// inquiries that nobody waits for any more. The caller must hold c.mu.
+func (c *conn) over(id jsonrpc.ID) {
+	delete(c.captures, id)
+	waiting := false
+	for _, raw := range c.captures {
+		waiting = waiting || raw.client != nil
+	}
+	n, _ := id.Raw().(int64)
+	for _, inquiry := range c.asked {
+		if n != 0 && inquiry.call == n || !waiting {
+			inquiry.cancel()
+		}
+	}
+}
+
 // meant finds the client that a server's request is for: the one that waits for
 // the call in whose stream the request came, or else the only one that waits.
 func (c *conn) meant(call int64) (Client, error) {
@@ -134,7 +156,7 @@ func (c *conn) forward(req *jsonrpc.Request, call int64) {
 	_, twice := c.asked[req.ID]
 	room := len(c.asked) < maxRequests && !twice
 	if room {
-		c.asked[req.ID] = cancel
+		c.asked[req.ID] = &inquiry{call, cancel}
 	}
 	c.mu.Unlock()
 	answer := func(result json.RawMessage, err error) {
@@ -192,10 +214,10 @@ func (c *conn) retract(params json.RawMessage) {
 		return
 	}
 	c.mu.Lock()
-	cancel := c.asked[id]
+	inquiry := c.asked[id]
 	c.mu.Unlock()
-	if cancel != nil {
-		cancel()
+	if inquiry != nil {
+		inquiry.cancel()
 	}
 }
 

@@ -41,7 +41,7 @@ type conn struct {
 
 	mu       sync.Mutex
 	captures map[jsonrpc.ID]*capture
-	asked    map[jsonrpc.ID]context.CancelFunc // requests of the server in progress
+	asked    map[jsonrpc.ID]*inquiry // requests of the server in progress
 	discover discover
 }
 
@@ -130,7 +130,7 @@ func newConn(name string, probe time.Duration, log *slog.Logger) *conn {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &conn{
 		name: name, log: log, probe: probe, ctx: ctx, cancel: cancel,
-		asked:    make(map[jsonrpc.ID]context.CancelFunc),
+		asked:    make(map[jsonrpc.ID]*inquiry),
 		incoming: make(chan jsonrpc.Message),
 		injected: make(chan jsonrpc.Message, 1),
 		closed:   make(chan struct{}),
@@ -259,7 +259,7 @@ func (c *conn) sending(ctx context.Context, req *jsonrpc.Request) {
 func (c *conn) forget(cap *capture) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.captures, cap.id)
+	c.over(cap.id)
 }
 
 // giveUpDiscover answers server/discover in the server's place, as a server
@@ -352,7 +352,7 @@ func (c *conn) received(resp *jsonrpc.Response) jsonrpc.Message {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if cap, ok := c.captures[resp.ID]; ok {
-		delete(c.captures, resp.ID)
+		c.over(resp.ID)
 		resp.Result = cap.take(resp.Result)
 	}
 	if c.discover.sent && resp.ID == c.discover.id {
