@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -173,16 +174,22 @@ func (l *link) fetch(ctx context.Context) ([]catalog.Tool, error) {
 // page reads one page of the list of tools, each as the server spelled it, and
 // the cursor of the next; empty after the last.
 func (l *link) page(ctx context.Context, cursor string) (tools []json.RawMessage, next string, err error) {
-	ctx, raw := withCapture(ctx, fieldTools)
+	limited, cancel := context.WithTimeout(ctx, l.server.opts.ListTimeout)
+	defer cancel()
+	limited, raw := withCapture(limited, fieldTools)
 	defer l.conn.forget(raw)
 	err = guarded(func() error {
-		result, err := l.session.ListTools(ctx, &mcp.ListToolsParams{Cursor: cursor})
+		result, err := l.session.ListTools(limited, &mcp.ListToolsParams{Cursor: cursor})
 		if err == nil {
 			next = result.NextCursor
 		}
 		return err
 	})
 	if err != nil {
+		if limited.Err() != nil && ctx.Err() == nil {
+			err = fmt.Errorf("it didn't answer tools/list within %v", l.server.opts.ListTimeout)
+			return nil, "", l.server.unavailable(err, "")
+		}
 		return nil, "", l.explain(ctx, "", err)
 	}
 	if raw.value == nil {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"codeexec/bridge/catalog"
 )
@@ -129,5 +130,14 @@ func TestOneLine(t *testing.T) {
 		if got := oneLine(tc.text); got != tc.want {
 			t.Errorf("oneLine(%.20q) = %q", tc.text, got)
 		}
+	}
+}
+
+// A server that greets but never lists its tools must not take a whole run with it.
+func TestServerThatNeverListsItsTools(t *testing.T) {
+	m := start(t, Options{ListTimeout: 50 * time.Millisecond}, stubServer("-mute", "tools/list"))
+	_, err := m.Tools(limit(t), "stub")
+	if got := unavailable(t, err).Error(); !strings.Contains(got, `"stub"`) || !strings.Contains(got, "didn't answer tools/list within 50ms") {
+		t.Error(got)
 	}
 }

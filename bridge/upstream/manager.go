@@ -92,6 +92,9 @@ type Options struct {
 	// ProbeTimeout is how long a server may take to answer server/discover
 	// before it is greeted the older way. Zero means 3 s.
 	ProbeTimeout time.Duration
+	// ListTimeout is how long a server may take to answer one page of
+	// tools/list. Zero means 10 s.
+	ListTimeout time.Duration
 	// IdleTimeout is how long a server that nobody uses is kept running. Zero
 	// means 10 min, and less than zero for ever.
 	IdleTimeout time.Duration
@@ -175,6 +178,9 @@ func NewManager(servers []config.Server, opts Options) *Manager {
 	}
 	if opts.ProbeTimeout <= 0 {
 		opts.ProbeTimeout = 3 * time.Second
+	}
+	if opts.ListTimeout <= 0 {
+		opts.ListTimeout = 10 * time.Second
 	}
 	if opts.MaxInFlight <= 0 {
 		opts.MaxInFlight = 16

@@ -34,6 +34,9 @@ type settings struct {
 	timeout    time.Duration // of a run; 0: the default
 	maxTimeout time.Duration // 0: the default
 	idle       time.Duration // after which a session is dropped; 0: the default
+	sessions   int           // that are kept; 0: the default
+	calls      int           // tool calls of a run; 0: the default
+	inFlight   int           // tool calls in flight to one server; 0: the default
 	memory     int64         // bytes of linear memory of a sandbox
 	stateDir   string        // configuration of servers, and what scripts keep
 	cacheDir   string        // compiled code and what is known of servers; empty: the user's cache directory
@@ -56,6 +59,9 @@ func (env environment) read(defaultLevel slog.Level) (settings, []error) {
 	warn(set(env, "TIMEOUT", &s.timeout, parseSeconds))
 	warn(set(env, "MAX_TIMEOUT", &s.maxTimeout, parseSeconds))
 	warn(set(env, "SESSION_IDLE", &s.idle, parseSeconds))
+	warn(set(env, "MAX_SESSIONS", &s.sessions, parseCount))
+	warn(set(env, "MAX_CALLS", &s.calls, parseCount))
+	warn(set(env, "MAX_IN_FLIGHT", &s.inFlight, parseCount))
 	warn(set(env, "MEMORY", &s.memory, parseSize))
 	warn(set(env, "STATE_DIR", &s.stateDir, filepath.Abs))
 	warn(set(env, "CACHE_DIR", &s.cacheDir, filepath.Abs))
@@ -101,6 +107,15 @@ func parseSeconds(v string) (time.Duration, error) {
 		return 0, errors.New("want at least 1 second")
 	}
 	return d, nil
+}
+
+// parseCount reads how many of something there may be.
+func parseCount(v string) (int, error) {
+	n, err := strconv.Atoi(v)
+	if err != nil || n < 1 {
+		return 0, errors.New("want a number of at least 1")
+	}
+	return n, nil
 }
 
 const (

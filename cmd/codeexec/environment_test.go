@@ -26,6 +26,8 @@ func TestEnvironment(t *testing.T) {
 		{"empty is absent", map[string]string{"MCP_BRIDGE_TIMEOUT": "45", "CODEEXEC_TIMEOUT": " "}, func(s settings) bool { return s.timeout == 45*time.Second }, ""},
 		{"fractions", map[string]string{"CODEEXEC_TIMEOUT": "1.5"}, func(s settings) bool { return s.timeout == 1500*time.Millisecond }, ""},
 		{"json", map[string]string{"CODEEXEC_OUTPUT_MODE": "JSON"}, func(s settings) bool { return s.text == bridge.TextJSON }, ""},
+		{"counts", map[string]string{"CODEEXEC_MAX_CALLS": "5", "CODEEXEC_MAX_IN_FLIGHT": "2", "CODEEXEC_MAX_SESSIONS": "3"}, func(s settings) bool { return s.calls == 5 && s.inFlight == 2 && s.sessions == 3 }, ""},
+		{"no count", map[string]string{"CODEEXEC_MAX_CALLS": "none"}, func(s settings) bool { return s.calls == 0 }, `CODEEXEC_MAX_CALLS="none" is ignored`},
 		{"toon", map[string]string{"CODEEXEC_OUTPUT_MODE": "toon"}, func(s settings) bool { return s.text == bridge.TextTOON }, ""},
 		{"sources", map[string]string{"CODEEXEC_SOURCES": "default,cursor"}, func(s settings) bool { return len(s.sources) == 3 }, ""},
 		{"no sources", map[string]string{"CODEEXEC_SOURCES": "none"}, func(s settings) bool { return s.sources != nil && len(s.sources) == 0 }, ""},

@@ -107,6 +107,7 @@ func openBridge(ctx context.Context, s settings, opts bridge.Options, progress f
 	opts.Version = programVersion()
 	opts.Memory = s.memory
 	opts.SessionIdle = s.idle
+	opts.MaxSessions, opts.MaxCalls, opts.MaxInFlight = s.sessions, s.calls, s.inFlight
 	opts.Supervisor = supervisor(opts.Logger)
 	if opts.Timeout == 0 {
 		opts.Timeout = s.timeout
