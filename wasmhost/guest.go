@@ -204,11 +204,14 @@ func (g *guest) yield() error {
 	return nil
 }
 
-// sleep is the guest's sleep, which the end of the run cuts short.
+// sleep is the guest's sleep, which the end of the run cuts short. The interrupt
+// is made pending once more then: the last one may have come before the user's
+// code began, and code whose last statement is a sleep must not seem to succeed.
 func (g *guest) sleep(ns int64) {
 	select {
-	case <-g.done:
-		return // before a timer is made: a guest may ask very often
+	case <-g.done: // before a timer is made: a guest may ask very often
+		g.words.trip()
+		return
 	default:
 	}
 	timer := time.NewTimer(time.Duration(ns))
@@ -216,6 +219,7 @@ func (g *guest) sleep(ns int64) {
 	select {
 	case <-timer.C:
 	case <-g.done:
+		g.words.trip()
 	}
 }
 

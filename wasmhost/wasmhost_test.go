@@ -504,9 +504,14 @@ func openFiles(t *testing.T) int {
 // finished, when the end of its context cuts the wait short.
 func TestWaitThatIsCutShortIsNoSuccess(t *testing.T) {
 	s := newSession(t, wasmhost.SessionOptions{})
-	for range 30 {
-		if r := runFor(t, s, 5*time.Millisecond, "import time\ntime.sleep(1e6)"); r.Outcome != wasmhost.Timeout {
-			t.Fatalf("outcome %s, want timeout", r.Outcome)
+	// The limit ends before, while and after the code begins.
+	for step := range 40 {
+		limit := time.Duration(step) * 200 * time.Microsecond
+		ctx, cancel := context.WithTimeout(t.Context(), limit)
+		r, err := s.Run(ctx, wasmhost.Request{Code: "import time\ntime.sleep(1e6)"})
+		cancel()
+		if err == nil && r.Outcome != wasmhost.Timeout {
+			t.Fatalf("with a limit of %v: outcome %s, want timeout", limit, r.Outcome)
 		}
 	}
 }
