@@ -3,12 +3,9 @@ package wasmhost_test
 import (
 	"context"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"codeexec/hostfuncs"
 	"codeexec/wasmhost"
@@ -121,47 +118,4 @@ func BenchmarkEngine(b *testing.B) {
 			open(b, dir)
 		}
 	})
-}
-
-// Programs that only compute, against this machine's own python3: x/native is
-// how many times longer the sandbox takes, both measured in turns.
-func BenchmarkCPU(b *testing.B) {
-	python, err := exec.LookPath("python3")
-	if err != nil {
-		b.Skip("no python3 to compare with: ", err)
-	}
-	programs, err := filepath.Glob("../testdata/bench/*.py")
-	if err != nil || len(programs) == 0 {
-		b.Fatalf("no programs: %v", err)
-	}
-	startup := nativeTime(b, python, os.DevNull)
-	for _, program := range programs {
-		code, err := os.ReadFile(program)
-		if err != nil {
-			b.Fatal(err)
-		}
-		b.Run(strings.TrimSuffix(filepath.Base(program), ".py"), func(b *testing.B) {
-			var sandbox, native time.Duration
-			for b.Loop() {
-				s := newSession(b, wasmhost.SessionOptions{})
-				r := run(b, s, string(code))
-				if r.Outcome != wasmhost.Success {
-					b.Fatal(traceback(r))
-				}
-				sandbox += r.Duration
-				native += max(nativeTime(b, python, program)-startup, time.Millisecond)
-			}
-			b.ReportMetric(float64(sandbox)/float64(native), "x/native")
-			b.ReportMetric(0, "ns/op")
-		})
-	}
-}
-
-func nativeTime(b *testing.B, python, program string) time.Duration {
-	b.Helper()
-	start := time.Now()
-	if out, err := exec.Command(python, program).CombinedOutput(); err != nil {
-		b.Fatalf("%s %s: %v\n%s", python, program, err, out)
-	}
-	return time.Since(start)
 }
