@@ -13,6 +13,7 @@ import (
 	"codeexec/bridge/config"
 	"codeexec/bridge/policy"
 	"codeexec/bridge/upstream"
+	"codeexec/memory"
 	"codeexec/wasmhost"
 )
 
@@ -45,6 +46,9 @@ type Options struct {
 
 	Projects string // host directory that scripts see as /projects; empty: none
 	Memory   int64  // linear memory of a sandbox in bytes, as scripts are told; 0: not told
+
+	// Store keeps what scripts save by key; nil: they can save nothing.
+	Store memory.Store
 
 	Timeout     time.Duration // of a run that names none, at least 1 s; 0: [DefaultTimeout]
 	MaxTimeout  time.Duration // of any run, at least Timeout; 0: [DefaultMaxTimeout]
@@ -145,7 +149,7 @@ func newBridge(ctx context.Context, opts Options, up upstreams) *Bridge {
 		ctx:    ctx,
 		cancel: cancel,
 	}
-	b.handler = &guestHandler{upstreams: up, capabilities: b.capabilities, logger: opts.Logger, policy: opts.Policy, audit: opts.Audit}
+	b.handler = &guestHandler{upstreams: up, capabilities: b.capabilities, logger: opts.Logger, policy: opts.Policy, audit: opts.Audit, memory: opts.Store}
 	return b
 }
 

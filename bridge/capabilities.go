@@ -21,7 +21,7 @@ func capabilitiesText(opts Options) string {
 	data := struct {
 		Timeout, MaxTimeout, Memory, Output, Idle string
 		Calls, InFlight, Sessions                 int
-		Projects                                  bool
+		Projects, Store                           bool
 	}{
 		Timeout:    seconds(opts.Timeout),
 		MaxTimeout: seconds(opts.MaxTimeout),
@@ -30,6 +30,7 @@ func capabilitiesText(opts Options) string {
 		InFlight:   opts.MaxInFlight,
 		Sessions:   opts.MaxSessions,
 		Projects:   opts.Projects != "",
+		Store:      opts.Store != nil,
 	}
 	if opts.SessionIdle > 0 {
 		data.Idle = longTime(opts.SessionIdle)

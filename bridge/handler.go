@@ -18,6 +18,7 @@ import (
 	"codeexec/bridge/policy"
 	"codeexec/bridge/upstream"
 	"codeexec/hostfuncs"
+	"codeexec/memory"
 )
 
 // upstreams are the MCP servers that scripts may call. *[upstream.Manager] is one.
@@ -67,6 +68,7 @@ type guestHandler struct {
 	policy       *policy.Policy
 	approvals    approvals
 	audit        *audit.Log
+	memory       memory.Store // nil: none
 }
 
 // Handle implements [hostfuncs.Handler].
@@ -87,9 +89,16 @@ func (h *guestHandler) Handle(ctx context.Context, req hostfuncs.Request) (hostf
 	case "text.capabilities":
 		return respond(h.capabilities)
 	}
-	return hostfuncs.Response{}, &hostfuncs.Error{
+	if strings.HasPrefix(req.Op, "memory.") {
+		return h.useMemory(ctx, req.Op, req.Params)
+	}
+	return hostfuncs.Response{}, unsupported(req.Op)
+}
+
+func unsupported(op string) error {
+	return &hostfuncs.Error{
 		Kind:    hostfuncs.KindUnsupported,
-		Message: fmt.Sprintf("this build has no operation %q", req.Op),
+		Message: fmt.Sprintf("this build has no operation %q", op),
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"codeexec/bridge/config"
 	"codeexec/bridge/policy"
 	"codeexec/bridge/upstream"
+	"codeexec/memory"
 	"codeexec/wasmhost"
 )
 
@@ -116,6 +117,7 @@ func openBridge(ctx context.Context, s settings, opts bridge.Options, progress f
 		opts.MaxTimeout = s.maxTimeout
 	}
 	opts.Projects = projectsDir(s, opts.Logger)
+	opts.Store = memoryStore(s, opts.Projects, opts.Logger)
 	opts.Policy, opts.Audit = ownersRules(s, opts.Logger)
 	opts.Catalog = catalogDir(s, opts.Logger)
 	return bridge.New(ctx, opts), engine
@@ -184,6 +186,19 @@ func projectsDir(s settings, logger *slog.Logger) string {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		logger.Warn("scripts have no /projects", "error", err)
 		return ""
+	}
+	return dir
+}
+
+// memoryStore opens what scripts save by key, in the folder memory of projects. Its lock is out of their reach.
+func memoryStore(s settings, projects string, logger *slog.Logger) memory.Store {
+	if projects == "" {
+		return nil
+	}
+	dir, err := memory.OpenDir(filepath.Join(projects, "memory"), filepath.Join(s.stateDir, "memory.lock"), memory.Limits{})
+	if err != nil {
+		logger.Warn("scripts can save nothing by key", "error", err)
+		return nil
 	}
 	return dir
 }

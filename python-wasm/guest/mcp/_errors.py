@@ -4,6 +4,7 @@ __all__ = [
     "CallTimeout",
     "LimitExceeded",
     "MCPError",
+    "MemoryCorrupted",
     "PolicyError",
     "ProtocolError",
     "ServerUnavailable",
@@ -106,6 +107,12 @@ class LimitExceeded(MCPError):
     __module__ = "mcp.runtime"
 
 
+class MemoryCorrupted(MCPError):
+    """What is saved under a key can't be read; save or delete it to go on."""
+
+    __module__ = "mcp.runtime"
+
+
 # Scripts see the two classes below as plain `MCPError`: their second nature
 # only serves the language. `hasattr`, `getattr(x, name, default)` and
 # `mapping.get` want an AttributeError or a KeyError, `import` an ImportError.
@@ -147,7 +154,7 @@ def not_importable(message: str, server: str | None = None, tool: str | None = N
 
 _BY_KIND = {
     error.__name__: error
-    for error in (ServerUnavailable, CallTimeout, PolicyError, LimitExceeded)
+    for error in (ServerUnavailable, CallTimeout, PolicyError, LimitExceeded, MemoryCorrupted)
 }
 
 
@@ -157,11 +164,13 @@ def from_host(
     data: Any,
     server: str | None = None,
     tool: str | None = None,
-) -> MCPError:
+) -> MCPError | ValueError:
     """Return the exception for an error answer of the host.
 
     `server` and `tool` are what was asked for; `data` may correct them.
     """
+    if kind == "ValueError":
+        return ValueError(message)
     details = data if isinstance(data, dict) else {}
     server = details.get("server") or server
     tool = details.get("tool") or tool

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import sys
 from typing import Any
 
-from mcp import _modules, runtime
+from mcp import _memory, _modules, runtime
 from mcp._catalog import catalog
 from mcp._errors import MCPError
 from mcp._proxy import Servers, ServerProxy
@@ -56,6 +56,7 @@ def _names() -> dict[str, Any]:
         "runtime": runtime,
         "mcp_servers": _servers,
         "LOADED_MCP_SERVERS": catalog.names,
+        **{name: getattr(_memory, name) for name in _memory.__all__},
     }
     for server in catalog.servers():
         old = _defined.get(server.variable)

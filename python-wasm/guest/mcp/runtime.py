@@ -7,6 +7,8 @@
     >>> print(runtime.stubs("github"))
     >>> await mcp_github.create_issue(repo="o/r", title="Bug")
 
+What `save_memory` saves, `load_memory` finds in any later session.
+
 Discovery answers at once, with or without `await`. All errors of servers and
 tools are subclasses of `MCPError`.
 """
@@ -17,6 +19,7 @@ __all__ = [
     "Image",
     "LimitExceeded",
     "MCPError",
+    "MemoryCorrupted",
     "PolicyError",
     "ProtocolError",
     "Resource",
@@ -25,18 +28,25 @@ __all__ = [
     "ToolError",
     "call_tool",
     "capability_summary",
+    "delete_memory",
     "describe_server",
     "discovered_servers",
+    "get_memory_info",
     "list_loaded_server_metadata",
+    "list_memories",
     "list_servers",
     "list_servers_sync",
     "list_tools",
     "list_tools_sync",
+    "load_memory",
+    "memory_exists",
     "query_tool_docs",
     "query_tool_docs_sync",
+    "save_memory",
     "search_tool_docs",
     "search_tool_docs_sync",
     "stubs",
+    "update_memory",
 ]
 
 from collections.abc import Coroutine, Mapping
@@ -49,10 +59,20 @@ from mcp._errors import (
     CallTimeout,
     LimitExceeded,
     MCPError,
+    MemoryCorrupted,
     PolicyError,
     ProtocolError,
     ServerUnavailable,
     ToolError,
+)
+from mcp._memory import (
+    delete_memory,
+    get_memory_info,
+    list_memories,
+    load_memory,
+    memory_exists,
+    save_memory,
+    update_memory,
 )
 from mcp._results import Audio, Image, Resource, ResourceLink
 

@@ -32,6 +32,8 @@ class Host:
         self.search: Any = {"tools": []}
         self.capabilities = "manual"
         self.pause: asyncio.Event | None = None
+        self.memory: dict[str, dict[str, Any]] = {}  # records, or an "error" each
+        self.conflicts: list[Any] = []  # what others save before the next commits
 
     def add(self, name: str, *tools: dict[str, Any], alias: str | None = None, **info: Any) -> None:
         """Configure a server; a tool is its definition, with its answer under "answer".
@@ -80,7 +82,51 @@ class Host:
                 return Reply(self.search, [])
             case "text.capabilities":
                 return Reply(self.capabilities, [])
+        if op.startswith("memory."):
+            return Reply(json.loads(json.dumps(self._remember(op, params))), [])
         raise HostError("Unsupported", f"no operation {op}")
+
+    def _remember(self, op: str, params: dict[str, Any]) -> Any:
+        key = params.get("key")
+        record = self.memory.get(key)
+        if key == "":
+            raise HostError("ValueError", 'memory key "" is empty')
+        if record and "error" in record and op in ("memory.get", "memory.attempt"):
+            raise HostError("MemoryCorrupted", record["error"])
+        match op:
+            case "memory.get":
+                return record
+            case "memory.exists":
+                return record is not None
+            case "memory.attempt" if record is None:
+                return {"revision": ""}
+            case "memory.attempt":
+                return {"value": record["value"], "revision": json.dumps(record)}
+            case "memory.commit":
+                if self.conflicts:
+                    self.memory[key] = self._record(key, self.conflicts.pop(0), {})
+                    return False
+                metadata = record["metadata"] if record else {}
+                self.memory[key] = self._record(key, params["value"], metadata)
+                return True
+            case "memory.save":
+                kept = record.get("metadata", {}) if record else {}
+                metadata = params.get("metadata", kept)
+                self.memory[key] = self._record(key, params["value"], metadata)
+                return None
+            case "memory.delete":
+                return self.memory.pop(key, None) is not None
+            case "memory.list":
+                return [
+                    {"key": key, "size": 1}
+                    | {name: record[name] for name in record if name != "value"}
+                    for key, record in sorted(self.memory.items())
+                ]
+        raise HostError("Unsupported", f"no operation {op}")
+
+    def _record(self, key: str, value: Any, metadata: Any) -> dict[str, Any]:
+        times = {"created_at": 1.5, "updated_at": 2.5}
+        return {"key": key, "value": value, "metadata": metadata, **times}
 
     def _info(self, server: dict[str, Any]) -> dict[str, Any]:
         return {key: value for key, value in server.items() if key not in ("listed", "known", "down")}
