@@ -61,12 +61,8 @@ func listTools(t *testing.T, args []string) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cache, err := cacheDir()
-	if err != nil {
-		t.Fatal(err)
-	}
 	cmd := exec.CommandContext(t.Context(), self, append([]string{"serve"}, args...)...)
-	cmd.Env = append(os.Environ(), "CODEEXEC_STATE_DIR="+t.TempDir(), "CODEEXEC_CACHE_DIR="+cache)
+	cmd.Env = append(os.Environ(), "CODEEXEC_STATE_DIR="+t.TempDir(), "CODEEXEC_CACHE_DIR="+freshCache(t))
 	cmd.Stdin = strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}
 {"jsonrpc":"2.0","method":"notifications/initialized"}
 {"jsonrpc":"2.0","id":2,"method":"tools/list"}

@@ -113,13 +113,9 @@ func serve(t *testing.T, args []string) *mcp.ClientSession {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cache, err := cacheDir()
-	if err != nil {
-		t.Fatal(err)
-	}
 	var stderr bytes.Buffer
 	cmd := exec.Command(self, append([]string{"serve"}, args...)...)
-	cmd.Env = append(os.Environ(), "CODEEXEC_STATE_DIR="+t.TempDir(), "CODEEXEC_CACHE_DIR="+cache)
+	cmd.Env = append(os.Environ(), "CODEEXEC_STATE_DIR="+t.TempDir(), "CODEEXEC_CACHE_DIR="+freshCache(t))
 	cmd.Stderr = &stderr
 	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil)
 	session, err := client.Connect(t.Context(), &mcp.CommandTransport{Command: cmd}, nil)

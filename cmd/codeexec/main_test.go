@@ -105,6 +105,20 @@ func linkCache(dir, other string) error {
 	return os.Symlink(native, filepath.Join(dir, "native"))
 }
 
+// freshCache is a cache directory of the test's own, with the compiled code and with nothing known of servers.
+func freshCache(t *testing.T) string {
+	t.Helper()
+	compiled, err := cacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "cache")
+	if err := linkCache(dir, compiled); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
 // patience bounds whatever a script waits for; it is reached only when something is broken.
 const patience = time.Minute
 

@@ -29,14 +29,7 @@ func TestRealServerAndRealClient(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	compiled, err := cacheDir()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cache := filepath.Join(t.TempDir(), "cache")
-	if err := linkCache(cache, compiled); err != nil {
-		t.Fatal(err)
-	}
+	cache := freshCache(t)
 	script, err := filepath.Abs("../../testdata/demo/notes.py")
 	if err != nil {
 		t.Fatal(err)
