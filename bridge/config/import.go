@@ -305,7 +305,7 @@ func (im *Import) Apply() error {
 		return fmt.Errorf("%s has changed in the meantime; try again", im.File)
 	}
 	if now == nil {
-		return writeFile(im.File, im.newFile())
+		return WriteFile(im.File, im.newFile(), 0o600)
 	}
 	file, err := hujson.Parse(append(bytes.TrimPrefix(now, []byte("\uFEFF")), '\n'))
 	if err != nil {
@@ -328,7 +328,7 @@ func (im *Import) Apply() error {
 		}
 	}
 	file.Format()
-	return writeFile(im.File, file.Pack())
+	return WriteFile(im.File, file.Pack(), 0o600)
 }
 
 // newFile spells a file with the entries and, under "imported", the checksums by

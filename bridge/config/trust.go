@@ -234,17 +234,17 @@ func changeTrust(stateDir string, change func(trustStore)) error {
 	if err != nil {
 		return err
 	}
-	return writeFile(trustPath(stateDir), append(data, '\n'))
+	return WriteFile(trustPath(stateDir), append(data, '\n'), 0o600)
 }
 
-// writeFile replaces a file, or leaves it as it was. Nobody else may read it,
-// nor the directory, if that has to be made.
-func writeFile(path string, data []byte) (err error) {
+// WriteFile replaces a file by one of that mode, or leaves it as it was. Nobody
+// else may enter a directory that has to be made.
+func WriteFile(path string, data []byte, mode fs.FileMode) (err error) {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(dir, ".new-*") // has mode 0600
+	f, err := os.CreateTemp(dir, ".codeexec-*")
 	if err != nil {
 		return err
 	}
@@ -254,6 +254,9 @@ func writeFile(path string, data []byte) (err error) {
 			os.Remove(f.Name())
 		}
 	}()
+	if err := f.Chmod(mode); err != nil {
+		return err
+	}
 	if _, err := f.Write(data); err != nil {
 		return err
 	}

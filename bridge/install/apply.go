@@ -53,7 +53,7 @@ func (p *Plan) write() error {
 		return os.Remove(p.File)
 	}
 	if p.Before == nil {
-		return write(p.File, p.After, 0o600)
+		return config.WriteFile(p.File, p.After, 0o600)
 	}
 	target, err := filepath.EvalSymlinks(p.File)
 	if err != nil {
@@ -66,11 +66,11 @@ func (p *Plan) write() error {
 	kept, err := read(backup)
 	served := err == nil && kept != nil && bytes.Equal(kept, p.After)
 	if !served {
-		if err := write(backup, p.Before, info.Mode().Perm()); err != nil {
+		if err := config.WriteFile(backup, p.Before, info.Mode().Perm()); err != nil {
 			return fmt.Errorf("keeping a backup: %w", err)
 		}
 	}
-	if err := write(target, p.After, info.Mode().Perm()); err != nil {
+	if err := config.WriteFile(target, p.After, info.Mode().Perm()); err != nil {
 		return err
 	}
 	if served {
@@ -114,36 +114,4 @@ func reason(err error) error {
 		return pathErr.Err
 	}
 	return err
-}
-
-// write replaces a file, or leaves it as it was. Nobody else may enter a directory
-// that has to be made.
-func write(path string, data []byte, mode fs.FileMode) (err error) {
-	dir := filepath.Dir(path)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	f, err := os.CreateTemp(dir, ".codeexec-*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			f.Close() // again, perhaps
-			os.Remove(f.Name())
-		}
-	}()
-	if err := f.Chmod(mode); err != nil {
-		return err
-	}
-	if _, err := f.Write(data); err != nil {
-		return err
-	}
-	if err := f.Sync(); err != nil {
-		return err
-	}
-	if err := f.Close(); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
 }

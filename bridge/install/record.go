@@ -8,6 +8,8 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+
+	"codeexec/bridge/config"
 )
 
 // A record remembers what was done to a client's file. It may have an entry in it
@@ -74,5 +76,5 @@ func remember(stateDir, path string, r *record) error {
 	if err != nil {
 		return err
 	}
-	return write(recordsPath(stateDir), append(data, '\n'), 0o600)
+	return config.WriteFile(recordsPath(stateDir), append(data, '\n'), 0o600)
 }
