@@ -65,8 +65,8 @@ def seen() -> bool:
 def check() -> None:
     """Is called after a wait that ended early; raises if the run is over.
 
-    The host wakes a waiting guest a moment before it makes SIGINT pending.
-    The short sleep lets that happen without spinning.
+    A SIGINT that came before user code was armed is used up.  The host makes it
+    pending again soon, and in every sleep: this one also keeps from spinning.
     """
     if _state.seen:
         raise Interrupted(_MESSAGE)
