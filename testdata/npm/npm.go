@@ -1,41 +1,55 @@
-// Package npm installs what tests need from npm, above all real MCP servers and a real client: what package.json
-// names, in the versions that package-lock.json pins.
+// Package npm installs what tests need from npm: real MCP servers and a real client, and the official
+// conformance suite. Each set is a package.json, with the versions that its package-lock.json pins.
 //
-// The lockfile records no addresses (see .npmrc), so packages come from
-// whatever registry the machine is configured for. It is made again by
+// The lockfiles record no addresses (see .npmrc), so packages come from
+// whatever registry the machine is configured for. They are made again by
 //
-//	npm install --package-lock-only --omit-lockfile-registry-resolved
+//	npm install --package-lock-only --ignore-scripts --omit-lockfile-registry-resolved
 package npm
 
 import (
 	"context"
 	"crypto/sha256"
-	_ "embed"
+	"embed"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"time"
 )
 
-var (
-	//go:embed package.json
-	packageJSON []byte
-	//go:embed package-lock.json
-	packageLock []byte
-	//go:embed .npmrc
-	npmrc []byte
-)
+//go:embed package.json package-lock.json conformance/package.json conformance/package-lock.json
+var sets embed.FS
+
+//go:embed .npmrc
+var npmrc []byte
 
 // ErrNoNode says that node or npm isn't installed.
 var ErrNoNode = errors.New("node and npm are needed to run MCP servers from npm")
 
 // Bin returns the directory of the servers' programs (mcp-server-everything,
-// mcp-server-filesystem, …). It installs them first if they aren't yet, into
-// the user's cache directory: one directory for each state of the lockfile,
-// shared by all tests.
-func Bin(ctx context.Context) (string, error) {
+// mcp-server-filesystem, …).
+func Bin(ctx context.Context) (string, error) { return install(ctx, "servers", ".") }
+
+// Conformance returns the directory of the programs conformance, the official conformance suite of MCP,
+// and inspector, and of the node (22) that both need: it must come first on their PATH.
+func Conformance(ctx context.Context) (string, error) {
+	bin, err := install(ctx, "conformance", "conformance")
+	if err != nil {
+		return "", err
+	}
+	if _, err := os.Stat(filepath.Join(bin, "node")); err != nil {
+		return "", fmt.Errorf("%w: npm has no Node 22 for this platform", ErrNoNode)
+	}
+	return bin, nil
+}
+
+// install installs the set in the directory set of this package into the user's cache directory, unless it
+// is there: one directory for each state of the lockfile, shared by all tests. It returns the directory of
+// the programs.
+func install(ctx context.Context, name, set string) (string, error) {
 	for _, program := range []string{"node", "npm"} {
 		if _, err := exec.LookPath(program); err != nil {
 			return "", ErrNoNode
@@ -45,8 +59,17 @@ func Bin(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	key := sha256.Sum256(append(append([]byte(nil), packageLock...), packageJSON...))
-	dir := filepath.Join(cache, "codeexec-test", fmt.Sprintf("npm-%x", key[:8]))
+	files := map[string][]byte{".npmrc": npmrc}
+	hash := sha256.New()
+	for _, file := range []string{"package-lock.json", "package.json"} {
+		data, err := sets.ReadFile(path.Join(set, file))
+		if err != nil {
+			return "", err
+		}
+		files[file] = data
+		hash.Write(data)
+	}
+	dir := filepath.Join(cache, "codeexec-test", fmt.Sprintf("npm-%s-%x", name, hash.Sum(nil)[:8]))
 	bin := filepath.Join(dir, "node_modules", ".bin")
 	if _, err := os.Stat(bin); err == nil {
 		return bin, nil
@@ -60,8 +83,8 @@ func Bin(ctx context.Context) (string, error) {
 		return "", err
 	}
 	defer os.RemoveAll(aside)
-	for name, data := range map[string][]byte{"package.json": packageJSON, "package-lock.json": packageLock, ".npmrc": npmrc} {
-		if err := os.WriteFile(filepath.Join(aside, name), data, 0o600); err != nil {
+	for file, data := range files {
+		if err := os.WriteFile(filepath.Join(aside, file), data, 0o600); err != nil {
 			return "", err
 		}
 	}
