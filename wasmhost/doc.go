@@ -20,6 +20,14 @@
 // kernel copies the pages that the session writes, some hundred KiB, and no
 // others. Where the operating system can't do that, the memory is copied.
 //
+// # Why memory is used again
+//
+// Making and unmapping a mapping, and the faults of the pages that every session
+// writes, are half of what a fork costs. So a few mappings are kept when their
+// sessions close: the kernel says which pages were written to, and those, and no
+// others, get the snapshot's bytes back before the next session sees them. Where
+// the kernel doesn't say, or a session has written much, the mapping goes.
+//
 // # Why the base of linear memory never moves
 //
 // The whole limit is reserved as address space at the start and costs nothing

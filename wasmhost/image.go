@@ -14,7 +14,8 @@ import (
 // as the limit, so that it grows in place.
 type memory struct {
 	region []byte
-	unmap  func() // nil where the garbage collector frees the region
+	used   uint64            // the most that the guest had of it, in bytes
+	free   func(used uint64) // nil where the garbage collector frees the region
 }
 
 // Reallocate gives the guest size bytes, or nil where that is above the limit:
@@ -23,6 +24,7 @@ func (m *memory) Reallocate(size uint64) []byte {
 	if size > uint64(len(m.region)) {
 		return nil
 	}
+	m.used = max(m.used, size)
 	return m.region[:size:size]
 }
 
@@ -32,10 +34,10 @@ func (m *memory) Free() {}
 
 // release gives the memory back. Nothing may use it any more.
 func (m *memory) release() {
-	if m.unmap != nil {
-		m.unmap()
+	if m.free != nil {
+		m.free(m.used)
 	}
-	m.region, m.unmap = nil, nil
+	m.region, m.free = nil, nil
 }
 
 // word is the 32-bit word at an address of linear memory, which must be a
