@@ -11,7 +11,9 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/tetratelabs/wazero"
@@ -127,7 +129,7 @@ func (e *Engine) compile(ctx context.Context, module []byte) error {
 	if err == nil {
 		if e.cache, err = wazero.NewCompilationCacheWithDir(dir); err == nil {
 			compileErr := e.compileWith(ctx, module)
-			if compileErr == nil || ctx.Err() != nil {
+			if compileErr == nil || ctx.Err() != nil || isOutOfMemory(compileErr) {
 				return compileErr
 			}
 			e.opts.Logger.Warn("discarding cached machine code", "dir", dir, "error", compileErr)
@@ -141,6 +143,12 @@ func (e *Engine) compile(ctx context.Context, module []byte) error {
 		e.opts.Logger.Warn("machine code can't be cached; every start compiles anew", "error", err)
 	}
 	return e.compileWith(ctx, module)
+}
+
+// isOutOfMemory reports whether address space ran out, as it does under ulimit -v; no other cache would help. wazero
+// keeps the text of the system's error only.
+func isOutOfMemory(err error) bool {
+	return strings.Contains(err.Error(), syscall.ENOMEM.Error())
 }
 
 // discardCache removes what the cache holds. The runtime that used it goes too.
@@ -161,6 +169,9 @@ func (e *Engine) compileWith(ctx context.Context, module []byte) error {
 	e.runtime = wazero.NewRuntimeWithConfig(ctx, config)
 	if _, err := wasi_snapshot_preview1.Instantiate(sandboxfs.WithErrnos(ctx), e.runtime); err != nil {
 		return fmt.Errorf("instantiating WASI: %w", err)
+	}
+	if err := sandboxfs.Instantiate(ctx, e.runtime); err != nil {
+		return err
 	}
 	if err := hostfuncs.Instantiate(ctx, e.runtime); err != nil {
 		return err
