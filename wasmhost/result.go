@@ -12,6 +12,11 @@ type Request struct {
 	// are allowed at its top level.
 	Code string
 
+	// Edit, if not nil, is a question about text that is being typed, in the
+	// place of Code. It is no run: variables and the numbers of runs stay as they
+	// are. The answer is the Result's Value, as JSON; null if there is none.
+	Edit *Edit
+
 	// Env is handed to the Python packages of the sandbox: for package mcp, the
 	// servers of the run. Nil: none.
 	Env json.RawMessage
@@ -21,10 +26,33 @@ type Request struct {
 	// error no more. Nil: only the Result has it.
 	Stdout, Stderr io.Writer
 
+	// Show is called with each thing that the code shows, between the writes to
+	// Stdout before and after it; what it returns is put into the output there.
+	// The code waits meanwhile. Nil: the Result has what was shown.
+	Show func(Display) string
+
 	// Grace is how long code that was interrupted may go on before it is
 	// killed, and its session with it. Zero: 1 s.
 	Grace time.Duration
 }
+
+// An Edit is a question of a line editor. To answer it, no code that is being
+// typed is executed, but the session's objects are looked at, which may run code
+// of theirs; so it has a context and a Grace, like a run.
+type Edit struct {
+	About EditQuestion `json:"about"`
+	Text  string       `json:"text"` // up to the cursor, for EditNames
+}
+
+// An EditQuestion is what a line editor wants to know. Offsets in answers count
+// code points.
+type EditQuestion string
+
+const (
+	EditComplete EditQuestion = "complete" // true: the text is a whole input; false: more lines must follow
+	EditNames    EditQuestion = "names"    // [offset, [names]]: what can stand from there on
+	EditSpans    EditQuestion = "spans"    // [[start, end, kind]…]: kinds are keyword, builtin, definition, string, number, comment
+)
 
 // Outcome says how a run ended.
 type Outcome string
@@ -44,7 +72,7 @@ type Result struct {
 	Value          string     // repr of the last statement, if it is an expression that isn't None
 	Exception      *Exception // what ended the run, if it was an exception
 	Reset          string     // why the session's variables and files are gone; empty: they are kept
-	Displays       []Display  // what the code showed, in order
+	Displays       []Display  // what the code showed, in order, unless Request.Show took it
 	Calls          int        // host calls that were made
 	Duration       time.Duration
 }

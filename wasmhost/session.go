@@ -91,7 +91,9 @@ func (s *Session) Run(ctx context.Context, req Request) (*Result, error) {
 			return nil, err
 		}
 	}
-	s.cell++
+	if req.Edit == nil {
+		s.cell++
+	}
 	frame, err := requestFrame(req, s.cell)
 	if err != nil {
 		return nil, err
@@ -117,12 +119,28 @@ func requestFrame(req Request, cell int) ([]byte, error) {
 	header, err := json.Marshal(struct {
 		Code string          `json:"code"`
 		Cell int             `json:"cell"`
+		Edit *Edit           `json:"edit,omitempty"`
 		Env  json.RawMessage `json:"env,omitempty"`
-	}{req.Code, cell, req.Env})
+	}{req.Code, cell, req.Edit, req.Env})
 	if err != nil {
 		return nil, fmt.Errorf("encoding the run's env: %w", err)
 	}
 	return hostfuncs.Frame{Header: header}.Append(nil), nil
+}
+
+// Memory returns how many bytes of linear memory the session has, most of them shared with other sessions
+// as long as nothing writes them. It is 0 while a run is going on, and after the instance was discarded.
+func (s *Session) Memory() int64 {
+	select {
+	case <-s.turn:
+		defer func() { s.turn <- struct{}{} }()
+	default:
+		return 0
+	}
+	if s.g == nil {
+		return 0
+	}
+	return int64(s.g.module.Memory().Size())
 }
 
 // interruptForGood makes a run that is going on end as if it were cancelled.

@@ -10,6 +10,7 @@ import contextvars
 import gc
 import importlib
 import io
+import json
 import logging
 import os
 import random
@@ -69,6 +70,7 @@ _WARM_UP = (
 
 # Private references, for user code may patch every module.
 _builtins = vars(builtins)
+_dumps = json.dumps
 _eval, _repr = eval, repr
 _gc_is_enabled, _collect = gc.isenabled, gc.collect
 _BufferedReader, _BytesIO = io.BufferedReader, io.BytesIO
@@ -117,6 +119,34 @@ class _Session:
         end.failure = None  # Frees the frames, and with them the user's objects.
         self._end()
         return result
+
+    def edit(self, question: dict[str, Any], env: dict[str, Any]) -> dict[str, Any]:
+        """Answers what a line editor asks of the text `question["text"]`.
+
+        The answer to `question["about"]` is the value, as JSON: `complete`, `names`
+        or `spans`.  It is not a run: variables and numbers of runs stay as they are.
+        """
+        from codeexec import editing
+
+        answer: Any = None
+        text = question["text"]
+        try:
+            interrupts.install()
+            _mcp_hooks.begin_run(env, self.namespace)
+            interrupts.arm()
+            match question["about"]:
+                case "complete":
+                    answer = editing.is_complete(text)
+                case "spans":
+                    answer = editing.spans(text)
+                case "names":
+                    answer = editing.complete(text, self.namespace)
+        except BaseException:
+            pass  # Interrupted, or something of the user's: there is no answer.
+        finally:
+            interrupts.disarm()
+        self._end()
+        return {"outcome": "ok", "exit_code": 0, "value": _dumps(answer)} | _interruption()
 
     def _begin(self, code: str, end: _End, env: dict[str, Any]) -> None:
         """Puts everything in place that user code relies on."""
@@ -178,6 +208,7 @@ class _Session:
         """
         try:
             value = None
+            _mcp_hooks.enter_run(self.namespace)
             for program in _compile_cell(code, source.cell_name(end.cell)):
                 value = _eval(program, self.namespace)
                 if _is_coroutine(program):
@@ -281,6 +312,9 @@ class _Hooks:
     def begin_run(self, env: dict[str, Any], namespace: dict[str, Any]) -> None:
         """Defines the names that a run finds defined."""
 
+    def enter_run(self, namespace: dict[str, Any]) -> None:
+        """Defines names of the run whose values code of users' makes."""
+
     def end_run(self) -> None:
         """Drops what only the finished run needed."""
 
@@ -340,7 +374,11 @@ def after_fork() -> None:
 def main(request: bytes) -> None:
     """Executes the run that a request frame describes, and writes the outcome."""
     header = host.read_request(request)
-    result = _session.run(header["code"], header["cell"], header.get("env") or {})
+    env = header.get("env") or {}
+    if "edit" in header:
+        host.write_result(_session.edit(header["edit"], env))
+        return
+    result = _session.run(header["code"], header["cell"], env)
     try:
         host.write_result(result)
     except (MemoryError, OverflowError):
