@@ -53,4 +53,4 @@ fuzz: python-wasm
 	done
 
 clean:
-	rm -rf bin python-wasm/artifacts/*.zst python-wasm/artifacts/*.zip python-wasm/artifacts/*.json
+	rm -rf bin python-wasm/artifacts/*.zst python-wasm/artifacts/*.zip python-wasm/artifacts/*.json python-wasm/testdata/cpython-tests.tar.gz

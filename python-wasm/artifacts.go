@@ -47,9 +47,12 @@ const (
 	ManifestFile = "manifest.json"
 )
 
-// HostModule is the name of the import module that the guest calls its host by.
-// Besides it the guest imports only wasi_snapshot_preview1.
-const HostModule = "codeexec"
+// The import modules of the guest besides wasi_snapshot_preview1: the one that it
+// calls its host by, and what its files need and WASI lacks.
+const (
+	HostModule  = "codeexec"
+	FilesModule = "codeexec_files"
+)
 
 // PageSize is the unit of linear memory, in bytes.
 const PageSize = 65536

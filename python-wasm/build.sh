@@ -278,13 +278,14 @@ build_link() {
 		"$here/guest/overlay" "$here/guest"
 	$CC $(wasm_flags) -std=gnu2x -Wall -Wno-c23-extensions -Werror -DNDEBUG -g0 -O2 \
 		-I"$CPYTHON_SRC/Include" -I"$CPYTHON_SRC/Include/internal" -I"$py" -I. --embed-dir=. \
-		-c "$here/glue/codeexec.c" -o codeexec.o
+		-c "$here"/glue/*.c
+	local wrapped=(close stat lstat fstat fstatat open openat mkdir mkdirat access faccessat fcntl chdir isatty __wasilibc_find_relpath_alloc)
 	$CC $(wasm_flags) -mexec-model=reactor -Wl,-z,stack-size=8388608 -Wl,--stack-first \
-		-Wl,--gc-sections -Wl,--strip-all -Wl,-O2 -Wl,--wrap=close codeexec.o "$py/libpython3.13.a" \
+		-Wl,--gc-sections -Wl,--strip-all -Wl,-O2 "${wrapped[@]/#/-Wl,--wrap=}" codeexec.o files.o "$py/libpython3.13.a" \
 		"$py/Modules/_decimal/libmpdec/libmpdec.a" "$py/Modules/expat/libexpat.a" "$py"/Modules/_hacl/*.a \
 		-L"$lib" -lsqlite3 -llzma -lbz2 -lz -ldl -lm \
 		-lwasi-emulated-signal -lwasi-emulated-getpid -lwasi-emulated-process-clocks -o python.wasm
-	rm codeexec.o frozen.bin frozen.inc
+	rm codeexec.o files.o frozen.bin frozen.inc
 }
 
 # What package pythonwasm embeds: the module with fuel checks and without data,
@@ -297,6 +298,22 @@ build_artifacts() {
 	rm postlink
 }
 
+# Those of CPython's own tests that the sandbox runs, see package wasmhost. They
+# are compiled, for that takes long in the sandbox, and never embedded.
+build_tests() {
+	local part
+	mkdir test
+	for part in __init__.py support archivetestdata archiver_tests.py mapping_tests.py \
+		test_filecmp.py test_fileinput.py test_fileio.py test_genericpath.py test_glob.py test_mailbox.py test_os.py \
+		test_pathlib test_posixpath.py test_shutil.py test_sqlite3 test_tempfile.py test_zipfile; do
+		cp -R "$CPYTHON_SRC/Lib/test/$part" test/
+	done
+	find test -name __pycache__ -prune -exec rm -r {} +
+	"$native_dir/python" -m compileall -q --invalidation-mode unchecked-hash -s "$PWD" test
+	tar -czf cpython-tests.tar.gz test
+	rm -r test
+}
+
 # install_artifacts puts the result where go:embed finds it, and says nothing
 # where it is there already.
 install_artifacts() {
@@ -307,6 +324,11 @@ install_artifacts() {
 		changed=1
 	done
 	[[ -z $changed ]] || say "artifacts: $(cd "$here/artifacts" && du -ch *.zst *.zip *.json | tail -n 1 | cut -f1) in python-wasm/artifacts"
+}
+
+# install_tests puts CPython's tests where those of package wasmhost find them.
+install_tests() {
+	cmp -s {"$tests_dir","$here/testdata"}/cpython-tests.tar.gz || cp "$tests_dir/cpython-tests.tar.gz" "$here/testdata/"
 }
 
 # test_guest runs the unit tests of the guest's Python natively.
@@ -345,6 +367,8 @@ main() {
 	stage link "$cpython_dir" "$here/glue" "$here/freeze.py" "$here/guest/codeexec" "$here/guest/mcp" "$here/guest/overlay"
 	stage artifacts "$link_dir" "$TZDATA" "$here/internal" "$here/artifacts.go" "$(grep -E 'wazero|compress' "$here/../go.mod")"
 	install_artifacts
+	stage tests "$CPYTHON_SRC" "$native_dir"
+	install_tests
 	[[ ${1:-} != test ]] || test_guest
 }
 main "$@"

@@ -55,6 +55,12 @@ def sysconfig_source(path: Path) -> str:
     return f"build_time_vars = {kept!r}\n"
 
 
+# Functions of these modules use their __file__, which frozen modules don't have,
+# only to find the frames of the standard library by the prefix of their file name.
+NEED_A_FILE = {"_strptime", "zipfile"}
+FROZEN_FILE = b'\n__file__ = "<frozen /"\n'
+
+
 def main(out: Path, stdlib: Path, sysconfigdata: Path, *packages: Path) -> None:
     found: dict[str, tuple[bytes, bool]] = {}
 
@@ -65,7 +71,7 @@ def main(out: Path, stdlib: Path, sysconfigdata: Path, *packages: Path) -> None:
     freeze(sysconfigdata.stem, sysconfig_source(sysconfigdata), False)
     for root in (stdlib, *packages):
         for name, path, package in modules(root):
-            freeze(name, path.read_bytes(), package)
+            freeze(name, path.read_bytes() + FROZEN_FILE * (name in NEED_A_FILE), package)
 
     offset = 0
     with (out / "frozen.bin").open("wb") as blob, (out / "frozen.inc").open("w") as table:

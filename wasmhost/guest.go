@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"runtime"
 	"sync/atomic"
 	"time"
@@ -50,7 +51,8 @@ type guest struct {
 	stdout, stderr *capture
 	result         []byte
 	displays       []Display
-	displayed      int64 // bytes
+	show           func(Display) string // takes what is shown; nil: displays does
+	displayed      int64                // bytes
 }
 
 // newGuest forks an instance.
@@ -124,7 +126,7 @@ func (g *guest) run(ctx context.Context, req Request, frame []byte) *Result {
 	defer wake(nil)
 	g.done = waits.Done()
 	g.stdout, g.stderr = &capture{next: req.Stdout}, &capture{next: req.Stderr}
-	g.result, g.displays, g.displayed = nil, nil, 0
+	g.result, g.displays, g.displayed, g.show = nil, nil, 0, req.Show
 	g.files.RenewProjectsQuota()
 	g.host.Begin(waits)
 
@@ -142,7 +144,7 @@ func (g *guest) run(ctx context.Context, req Request, frame []byte) *Result {
 	result.Stdout, result.Stderr = g.stdout.output(), g.stderr.output()
 	result.Displays = g.displays
 	result.Calls = g.host.Calls()
-	g.stdout, g.stderr, g.result, g.displays = &capture{}, &capture{}, nil, nil
+	g.stdout, g.stderr, g.result, g.displays, g.show = &capture{}, &capture{}, nil, nil, nil
 	return result
 }
 
@@ -237,8 +239,13 @@ func (g *guest) output(kind hostfuncs.OutputKind, p []byte) error {
 		if err != nil {
 			return err
 		}
-		g.displays = append(g.displays, Display{Header: frame.Header, Attachments: frame.Attachments})
-		return nil
+		shown := Display{Header: frame.Header, Attachments: frame.Attachments}
+		if g.show == nil {
+			g.displays = append(g.displays, shown)
+			return nil
+		}
+		_, err = io.WriteString(g.stdout, g.show(shown))
+		return err
 	default:
 		return fmt.Errorf("output of unknown kind %d", kind)
 	}

@@ -25,6 +25,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "files.h"
+
 #define IMPORT(name) __attribute__((import_module("codeexec"), import_name(#name)))
 #define EXPORT(name) __attribute__((export_name(#name)))
 
@@ -205,6 +207,9 @@ static PyMethodDef codeexec_methods[] = {
     {"write", _PyCFunction_CAST(codeexec_py_write), METH_FASTCALL,
      "write(kind, chunk)\n\nHands a chunk of output to the host: kind 1 is the run's result, 2 something to show."},
     {"exit", codeexec_py_exit, METH_O, "exit(code)\n\nEnds this instance of the interpreter, and with it the session."},
+    {"chmod", _PyCFunction_CAST(files_chmod), METH_VARARGS | METH_KEYWORDS,
+     "chmod(path, mode, *, dir_fd=None, follow_symlinks=True)\n\nos.chmod, for the files of the sandbox."},
+    {"umask", files_umask, METH_O, "umask(mask)\n\nSets the current numeric umask and returns the previous umask."},
     {NULL, NULL, 0, NULL},
 };
 
@@ -375,6 +380,10 @@ codeexec_prepare(void)
         return -1;
     }
     start_interpreter();
+    if (files_prepare() != 0) {
+        fprintf(stderr, "codeexec: SQLite has no file system\n");
+        return -1;
+    }
     if (call_run("prepare") < 0)
         return -1;
     PyObject *module = PyImport_ImportModule("codeexec.run");

@@ -18,12 +18,12 @@ from json import JSONDecoder
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import _codeexec
-from codeexec import interrupts
+from codeexec import interrupts, streams
 
 if TYPE_CHECKING:
     from asyncio import Future
 
-__all__ = ["HostError", "Reply", "call", "call_async"]
+__all__ = ["HostError", "Reply", "call", "call_async", "show"]
 
 _submit = _codeexec.submit
 _wait = _codeexec.wait
@@ -36,6 +36,7 @@ _IDLE = -6
 
 # Kinds of output, see `_codeexec.write`.
 _RESULT = 1
+_DISPLAY = 2
 
 
 class HostError(RuntimeError):
@@ -153,6 +154,16 @@ def write_result(result: dict[str, Any]) -> None:
     _write(_RESULT, _dumps(result).encode())
 
 
+def show(header: dict[str, Any], attachments: Sequence[bytes]) -> None:
+    """Hands something to be shown to the host, after what was printed so far.
+
+    Raises `OverflowError` if it is larger than the host accepts, `RuntimeError`
+    if all that was shown is.
+    """
+    streams.flush()
+    _write(_DISPLAY, _frame(header, attachments))
+
+
 def _send(frame: bytes) -> int:
     try:
         return _submit(frame)
@@ -170,7 +181,11 @@ def _finish(number: int) -> None:
 
 
 def _request(op: str, params: dict[str, Any], attachments: Iterable[bytes]) -> bytes:
-    header = _dumps({"op": op, "params": params}).encode()
+    return _frame({"op": op, "params": params}, attachments)
+
+
+def _frame(content: dict[str, Any], attachments: Iterable[bytes]) -> bytes:
+    header = _dumps(content).encode()
     parts = [len(header).to_bytes(4, "little"), header]
     for attachment in attachments:
         parts += (len(attachment).to_bytes(4, "little"), attachment)

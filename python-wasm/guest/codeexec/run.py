@@ -217,6 +217,7 @@ class _Session:
                 _builtins["_"] = value
                 self.unawaited.expect(value)
                 end.value = _repr(value)
+                _mcp_hooks.show_value(value)
         except BaseException as exc:
             self._fail(end, exc)
         finally:
@@ -314,6 +315,9 @@ class _Hooks:
 
     def enter_run(self, namespace: dict[str, Any]) -> None:
         """Defines names of the run whose values code of users' makes."""
+
+    def show_value(self, value: Any) -> None:
+        """Shows the value of the last expression if it is a picture."""
 
     def end_run(self) -> None:
         """Drops what only the finished run needed."""

@@ -49,6 +49,7 @@ def install() -> None:
     _refuse_threads()
     _refuse_signals()
     _refuse_processes()
+    _install_permissions()
     _refuse(sys, ("breakpointhook", "__breakpointhook__"), RuntimeError, refusals.NO_DEBUGGER)
     sys.unraisablehook = sys.__unraisablehook__ = _unraisable
 
@@ -161,24 +162,20 @@ def _refuse_processes() -> None:
     _refuse(os, ("pipe",), OSError, refusals.NO_PIPES)
     _replace(os, "cpu_count", _one_cpu)
     _replace(os, "process_cpu_count", _one_cpu)
-    for module in (os, sys.modules["posix"]):
-        _replace(module, "close", _close_other(module.close))
     _explain_missing(os, _OS_NAMES, refusals.NO_PROCESSES)
+
+
+def _install_permissions() -> None:
+    """Gives `os` what WASI lacks. They are not Python functions: those would become methods
+    of a class that keeps one as an attribute."""
+    for module in (os, sys.modules["posix"]):
+        module.chmod = _codeexec.chmod
+        module.umask = _codeexec.umask
 
 
 def _one_cpu() -> int:
     """Returns the number of processors, which is 1."""
     return 1
-
-
-def _close_other(close: Callable[[int], None]) -> Callable[[int], None]:
-    """`os.close` for descriptors that later runs do not need: not 0, 1 or 2."""
-
-    def close_other(fd: int) -> None:
-        if not (isinstance(fd, int) and 0 <= fd <= 2):
-            close(fd)
-
-    return close_other
 
 
 def _unraisable(unraisable: Any) -> None:

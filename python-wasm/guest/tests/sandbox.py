@@ -278,6 +278,7 @@ def _install() -> types.ModuleType:
     fake = types.ModuleType("_codeexec")
     for name in ("submit", "wait", "read", "cancel", "write", "exit"):
         setattr(fake, name, getattr(host, name))
+    fake.chmod, fake.umask = os.chmod, os.umask
     sys.modules["_codeexec"] = fake
     for name in [*sys.modules]:
         top = name.split(".")[0]

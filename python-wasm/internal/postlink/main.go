@@ -153,31 +153,45 @@ func warm(ctx context.Context, module []byte, manifest *pythonwasm.Manifest) ([]
 	return bytes.Clone(memory), nil
 }
 
-// stubHost provides the host functions of package hostfuncs, none of which has
-// anything to do before a script runs.
+// stubHost provides the host functions of packages hostfuncs and sandboxfs, none
+// of which has anything to do before a script runs.
 func stubHost(ctx context.Context, rt wazero.Runtime) error {
-	i32, i64 := api.ValueTypeI32, api.ValueTypeI64
-	builder := rt.NewHostModuleBuilder(pythonwasm.HostModule)
-	for _, f := range []struct {
+	type function struct {
 		name            string
 		params, results []api.ValueType
-	}{
-		{"submit", []api.ValueType{i32, i32}, []api.ValueType{i32}},
-		{"wait", []api.ValueType{i32, i64}, []api.ValueType{i32}},
-		{"size", []api.ValueType{i32}, []api.ValueType{i32}},
-		{"read", []api.ValueType{i32, i32, i32}, []api.ValueType{i32}},
-		{"cancel", []api.ValueType{i32}, []api.ValueType{i32}},
-		{"write", []api.ValueType{i32, i32, i32}, []api.ValueType{i32}},
-		{"yield", nil, nil},
-	} {
-		builder.NewFunctionBuilder().WithGoFunction(api.GoFunc(func(_ context.Context, stack []uint64) {
-			if len(f.results) > 0 {
-				stack[0] = 0
-			}
-		}), f.params, f.results).Export(f.name)
 	}
-	_, err := builder.Instantiate(ctx)
-	return err
+	const i32, i64 = api.ValueTypeI32, api.ValueTypeI64
+	one := []api.ValueType{i32}
+	for module, functions := range map[string][]function{
+		pythonwasm.HostModule: {
+			{"submit", []api.ValueType{i32, i32}, one},
+			{"wait", []api.ValueType{i32, i64}, one},
+			{"size", []api.ValueType{i32}, one},
+			{"read", []api.ValueType{i32, i32, i32}, one},
+			{"cancel", []api.ValueType{i32}, one},
+			{"write", []api.ValueType{i32, i32, i32}, one},
+			{"yield", nil, nil},
+		},
+		pythonwasm.FilesModule: {
+			{"create_mode", []api.ValueType{i32}, nil},
+			{"chmod", []api.ValueType{i32, i32, i32}, one},
+			{"lock", []api.ValueType{i64, i64, i32, i64, i64}, one},
+			{"locked", []api.ValueType{i64, i64, i64, i64}, one},
+		},
+	} {
+		builder := rt.NewHostModuleBuilder(module)
+		for _, f := range functions {
+			builder.NewFunctionBuilder().WithGoFunction(api.GoFunc(func(_ context.Context, stack []uint64) {
+				if len(f.results) > 0 {
+					stack[0] = 0
+				}
+			}), f.params, f.results).Export(f.name)
+		}
+		if _, err := builder.Instantiate(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func writeZstd(name string, data []byte) error {

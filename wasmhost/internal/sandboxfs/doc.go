@@ -2,6 +2,7 @@
 // sees it through its single preopened directory "/":
 //
 //	/            read-only: an immutable Base that all sessions share
+//	/dev         null, zero, random, urandom
 //	/tmp         in memory, private to the session
 //	/workspace   another directory of the same memory file system
 //	/projects    a directory of the host, if Options.Projects names one
@@ -48,10 +49,26 @@
 //
 // The sandbox itself can't be led outside, whatever a link says. But host
 // programs follow links too, and a guest must not leave a trap for them. So a
-// target must lie inside /projects: an absolute one is rewritten as a relative
-// one, which means the same to the host; a relative one may start with "..", as
-// far as the directory of the link is deep. A directory with links in it may
+// target must lie inside /projects: an absolute one is stored as a relative one,
+// which means the same to the host, and readlink gives it back as it was; a
+// relative one may start with "..", as far as the directory of the link is deep. A directory with links in it may
 // still be moved later, and a link then lead outside; it dangles in the sandbox.
+//
+// # Why permissions travel in device numbers
+//
+// WASI's stat has no permissions. Without them a script's archives hold files that
+// nobody may read, and programs that ask before they act take the wrong turn. The
+// numbers of devices need half of their 64 bits, so the other half carries them,
+// and the sandbox's libc takes them out; a host function would be one more call
+// for every stat. What else WASI lacks does have functions, see [HostModule].
+//
+// # Why locks are those of open files
+//
+// SQLite keeps writers apart by POSIX locks. Those of the host belong to a process,
+// which here has many sessions, and one that closes a file would drop the locks of
+// all. So a session has, for each file that it locks, an open file whose locks are
+// its own (OFD locks; on Windows all are). They end with the session, whatever ends
+// it, and programs of the host respect them.
 //
 // # Why directories are listed by sequence numbers
 //
@@ -73,6 +90,11 @@
 //   - It passes a symlink's target as a string over guest memory. It is copied.
 //   - It keeps a descriptor if Close fails, so Close never does.
 //   - It joins the name under which a directory was opened with the path given
-//     to openat, and resolves ".." in that path textually. Both are out of reach
-//     here: a renamed directory's handle no longer finds its files by name.
+//     to openat. That is out of reach here: a renamed directory's handle no longer
+//     finds its files by name.
+//   - It resolves "." and ".." in paths textually, though a name before ".." may
+//     be a symlink or not be there, and refuses names that aren't UTF-8. So a guest
+//     may write U+10FFFF before a dot that is to reach us, before the two hex
+//     digits of a byte, and twice for itself. The sandbox's libc does.
+//   - It has no permissions, and no locks. See [HostModule].
 package sandboxfs

@@ -195,6 +195,8 @@ func (h *file) write(p []byte, off int64) (int, sys.Errno) {
 		return 0, sys.EBADF
 	case len(p) == 0:
 		return 0, 0
+	case h.node.device != nil:
+		return len(p), 0
 	case off >= maxFileSize:
 		return 0, EFBIG
 	}
@@ -215,7 +217,7 @@ func (h *file) Truncate(size int64) sys.Errno {
 	switch {
 	case errno != 0:
 		return errno
-	case size < 0 || !canWrite(h.flag):
+	case size < 0 || !canWrite(h.flag) || h.node.device != nil:
 		return sys.EINVAL
 	case size > maxFileSize:
 		return h.f.report(EFBIG)
@@ -238,6 +240,9 @@ func (h *file) Seek(by distance, whence int) (int64, sys.Errno) {
 		}
 		h.list = cursor{}
 		return 0, 0
+	}
+	if h.node.device != nil {
+		return 0, 0 // as Linux does it
 	}
 	offset, errno := seek(h.offset, h.node.data.size, by, whence)
 	if errno != 0 {

@@ -144,7 +144,7 @@ func (h *hostFile) errno(err error) sys.Errno { return h.f.projects.errno(err) }
 func (h *hostFile) isDir() bool { return h.st.Mode.IsDir() }
 
 // Dev implements the same method of [sys.File].
-func (h *hostFile) Dev() (uint64, sys.Errno) { return h.st.Dev, 0 }
+func (h *hostFile) Dev() (uint64, sys.Errno) { return h.id().dev, 0 }
 
 // Ino implements the same method of [sys.File].
 func (h *hostFile) Ino() (wasys.Inode, sys.Errno) { return h.st.Ino, 0 }
@@ -408,6 +408,7 @@ func (h *hostFile) Close() sys.Errno {
 	h.f.open--
 	h.f.listed -= h.listed
 	delete(h.f.projects.handles, h)
+	h.f.projects.unlock(h.id())
 	h.file.Close()
 	return 0
 }

@@ -32,6 +32,8 @@ type node struct {
 	target string     // of a symlink
 	data   data       // of a file; in a Base only the size
 
+	device device // of a file of /dev
+
 	// content loads a file of a Base; the result is never written to.
 	content func() ([]byte, error)
 
@@ -51,7 +53,7 @@ func (n *node) dev() uint64 {
 
 func (n *node) stat() wasys.Stat_t {
 	st := wasys.Stat_t{
-		Dev:   n.dev(),
+		Dev:   deviceNumber(n.dev(), n.mode),
 		Ino:   n.ino,
 		Mode:  n.mode,
 		Nlink: n.nlink,
@@ -82,6 +84,9 @@ func (n *node) within(dir *node) bool {
 
 // read copies from a file at offset off ≥ 0.
 func (n *node) read(p []byte, off int64) (int, sys.Errno) {
+	if n.device != nil {
+		return n.device(p), 0
+	}
 	if n.content == nil {
 		return n.data.readAt(p, off), 0
 	}

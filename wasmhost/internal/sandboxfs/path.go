@@ -1,6 +1,8 @@
 package sandboxfs
 
 import (
+	"path"
+	"strconv"
 	"strings"
 
 	"github.com/tetratelabs/wazero/experimental/sys"
@@ -57,17 +59,18 @@ func (f *FS) isMount(at place) bool {
 	case at.name == "":
 		return at.node == f.root
 	}
-	return at.dir == f.root && (at.node == f.tmp || at.node == f.workspace)
+	return at.dir == f.root && (at.node == f.dev || at.node == f.tmp || at.node == f.workspace)
 }
 
 // walk resolves a path from the root: absolute or not, it is the same. The last
 // name need not exist.
 func (f *FS) walk(name string, links follow) (place, sys.Errno) {
+	name, ok := unescape(name)
+	if !ok || strings.IndexByte(name, 0) >= 0 {
+		return place{}, sys.EINVAL
+	}
 	if len(name) > maxPath {
 		return place{}, sys.ENAMETOOLONG
-	}
-	if strings.IndexByte(name, 0) >= 0 {
-		return place{}, sys.EINVAL
 	}
 	at := place{node: f.root}
 	var rel []string // in /projects: the path below it
@@ -87,15 +90,22 @@ func (f *FS) walk(name string, links follow) (place, sys.Errno) {
 		at.slash = last && rest != ""
 
 		if at.host {
-			// Textually, as wazero does it with the guest's own paths: whether an
-			// element is a symlink is os.Root's business.
+			// Whether an element is a symlink is os.Root's business, except before "..".
 			switch {
 			case elem == ".":
 				at = place{host: true, slash: true}
-			case elem == ".." && len(rel) == 0:
-				at = place{node: f.root}
 			case elem == "..":
-				at, rel = place{host: true, slash: true}, rel[:len(rel)-1]
+				dir, errno := f.projects.resolve(strings.Join(rel, "/"))
+				switch parent := path.Dir(dir); {
+				case errno != 0:
+					return place{}, errno
+				case dir == ".":
+					at, rel = place{node: f.root}, nil
+				case parent == ".":
+					at, rel = place{host: true, slash: true}, nil
+				default:
+					at, rel = place{host: true, slash: true}, strings.Split(parent, "/")
+				}
 			case len(elem) > maxName:
 				return place{}, sys.ENAMETOOLONG
 			default:
@@ -147,10 +157,20 @@ func (f *FS) walk(name string, links follow) (place, sys.Errno) {
 	return at, 0
 }
 
+// walkBoth resolves the two paths of a rename or link, the old name by resolve,
+// which is walk or existing. The new name isn't followed.
+func (f *FS) walkBoth(resolve func(string, follow) (place, sys.Errno), from string, links follow, to string) (old, at place, errno sys.Errno) {
+	if old, errno = resolve(from, links); errno != 0 {
+		return old, at, errno
+	}
+	at, errno = f.walk(to, followNever)
+	return old, at, errno
+}
+
 // parent returns what ".." means in dir. The top directories of a Base are below
 // the Base's own root, which is not the session's.
 func (f *FS) parent(dir *node) *node {
-	if dir.shared && dir.parent.parent == dir.parent {
+	if dir.shared && dir.parent.parent == dir.parent { // also of /dev
 		return f.root
 	}
 	return dir.parent
@@ -168,4 +188,39 @@ func (f *FS) existing(name string, links follow) (place, sys.Errno) {
 		return at, sys.ENOTDIR
 	}
 	return at, 0
+}
+
+// escape introduces, in a path from a guest, what wazero would refuse or resolve
+// by itself. See the package comment.
+const escape = "\U0010FFFF"
+
+// unescape returns the path that a guest means.
+func unescape(name string) (string, bool) {
+	if !strings.Contains(name, escape) {
+		return name, true
+	}
+	var plain strings.Builder
+	for rest := name; ; {
+		before, after, found := strings.Cut(rest, escape)
+		plain.WriteString(before)
+		switch {
+		case !found:
+			return plain.String(), true
+		case strings.HasPrefix(after, "."):
+			plain.WriteString(".")
+			rest = after[1:]
+		case strings.HasPrefix(after, escape):
+			plain.WriteString(escape)
+			rest = after[len(escape):]
+		case len(after) >= 2:
+			b, err := strconv.ParseUint(after[:2], 16, 8)
+			if err != nil {
+				return "", false
+			}
+			plain.WriteByte(byte(b))
+			rest = after[2:]
+		default:
+			return "", false
+		}
+	}
 }

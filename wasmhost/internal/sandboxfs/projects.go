@@ -1,6 +1,7 @@
 package sandboxfs
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -29,8 +30,9 @@ type projects struct {
 	root    *os.Root
 	escapes error // what root answers where a path leads outside
 
-	// handles are those open, to be closed with the FS, whose mutex guards it.
+	// handles are those open, to be closed with the FS, whose mutex guards both.
 	handles map[*hostFile]struct{}
+	lockers map[fileID]*locker
 
 	quotaMu sync.Mutex
 	quota   meter
@@ -41,7 +43,7 @@ func openProjects(dir string, quota int64) (*projects, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening the host directory for %s: %w", projectsMount, err)
 	}
-	p := &projects{root: root, quota: meter{limit: quota}, handles: map[*hostFile]struct{}{}}
+	p := &projects{root: root, quota: meter{limit: quota}, handles: map[*hostFile]struct{}{}, lockers: map[fileID]*locker{}}
 	// Package os doesn't export this error.
 	_, err = root.Lstat("..")
 	for ; err != nil; err = errors.Unwrap(err) {
@@ -58,6 +60,9 @@ func (p *projects) close() error {
 		errs = append(errs, h.file.Close())
 	}
 	p.handles = nil
+	for id := range p.lockers {
+		errs = append(errs, p.unlock(id))
+	}
 	return errors.Join(append(errs, p.root.Close())...)
 }
 
@@ -150,6 +155,7 @@ func hostStat(rel string, info fs.FileInfo) wasys.Stat_t {
 		h.Write([]byte(rel))
 		st.Ino = h.Sum64() | 1
 	}
+	st.Dev = deviceNumber(st.Dev, st.Mode)
 	return st
 }
 
@@ -173,7 +179,59 @@ func (p *projects) readlink(at place) (string, sys.Errno) {
 	if err != nil {
 		return "", p.errno(err)
 	}
-	return filepath.ToSlash(target), 0
+	target = filepath.ToSlash(target)
+	if below, ok := strings.CutPrefix(target, wasAbsolute); ok {
+		dir, errno := p.resolve(path.Dir(at.rel))
+		if errno != 0 {
+			return "", errno
+		}
+		if below = path.Join(dir, below); below != ".." && !strings.HasPrefix(below, "../") {
+			return path.Join(projectsMount, below), 0
+		}
+	}
+	return target, 0
+}
+
+// resolve returns the path, without symlinks, of the directory at rel.
+func (p *projects) resolve(rel string) (string, sys.Errno) {
+	at, followed := ".", 0
+	for rest := rel; rest != ""; {
+		var elem string
+		elem, rest, _ = strings.Cut(rest, "/")
+		switch {
+		case elem == "" || elem == ".":
+			continue
+		case elem == ".." && at == ".":
+			return "", sys.EPERM // outside
+		case elem == "..":
+			at = path.Dir(at)
+			continue
+		}
+		next := path.Join(at, elem)
+		info, err := p.root.Lstat(next)
+		switch {
+		case err != nil:
+			return "", p.errno(err)
+		case info.IsDir():
+			at = next
+		case info.Mode().Type() != fs.ModeSymlink:
+			return "", sys.ENOTDIR
+		default:
+			target, err := p.root.Readlink(next)
+			target = filepath.ToSlash(target)
+			if followed++; followed > maxLinks {
+				return "", sys.ELOOP
+			}
+			if err != nil {
+				return "", p.errno(err)
+			}
+			if path.IsAbs(target) || filepath.VolumeName(target) != "" {
+				return "", sys.EPERM // outside
+			}
+			rest = target + "/" + rest
+		}
+	}
+	return at, 0
 }
 
 // unnamed returns errno, the answer to an operation on a name where the path only
@@ -279,6 +337,10 @@ func (p *projects) symlink(target string, at place) sys.Errno {
 	return p.naming(func() error { return p.root.Symlink(target, at.rel) })
 }
 
+// wasAbsolute begins the target of a symlink that the guest made with an absolute
+// one, so that readlink can give that back. To the host it means nothing.
+const wasAbsolute = ".//"
+
 // linkTarget returns what to store in a symlink at rel, so that for the host it
 // means a place in the directory; see the package comment.
 func (p *projects) linkTarget(target, rel string) (string, sys.Errno) {
@@ -286,7 +348,10 @@ func (p *projects) linkTarget(target, rel string) (string, sys.Errno) {
 	if filepath.VolumeName(target) != "" {
 		return "", sys.EPERM
 	}
-	dir := path.Dir(rel)
+	dir, errno := p.resolve(path.Dir(rel))
+	if errno != 0 {
+		return "", errno
+	}
 	depth := 0
 	if dir != "." {
 		depth = strings.Count(dir, "/") + 1
@@ -296,15 +361,11 @@ func (p *projects) linkTarget(target, rel string) (string, sys.Errno) {
 		if !ok || below != "" && below[0] != '/' {
 			return "", sys.EPERM
 		}
-		target = strings.Repeat("../", depth) + strings.TrimPrefix(below, "/")
-		if target == "" {
-			target = "."
-		}
+		return wasAbsolute + strings.Repeat("../", depth) + cmp.Or(strings.TrimPrefix(below, "/"), "."), 0
 	}
 
 	// ".." goes up from where a link leads, not from where it is: only at the
-	// start of a target, and in a directory whose path has no links, is it known
-	// where that is.
+	// start of a target is it known where that is.
 	ups, names := 0, false
 	for elem := range strings.SplitSeq(target, "/") {
 		switch elem {
@@ -317,14 +378,8 @@ func (p *projects) linkTarget(target, rel string) (string, sys.Errno) {
 			names = true
 		}
 	}
-	for ; ups > 0 && dir != "."; dir = path.Dir(dir) {
-		info, err := p.root.Lstat(dir)
-		if err != nil {
-			return "", p.errno(err)
-		}
-		if info.Mode().Type() == fs.ModeSymlink {
-			return "", sys.EPERM
-		}
+	if after, ok := strings.CutPrefix(target, wasAbsolute); ok {
+		target = "./" + after
 	}
 	return target, 0
 }

@@ -3,6 +3,7 @@ package sandboxfs
 import (
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -134,10 +135,12 @@ func TestSymlinksThatAGuestMakesStayInside(t *testing.T) {
 		{"to what isn't there", "some/day", "l", 0, "some/day"},
 		{"up, but not out", "../../x", "dir/sub/l", 0, "../../x"},
 		{"to the top", "..", "dir/l", 0, ".."},
-		{"absolute", "/projects/dir/sub", "l", 0, "dir/sub"},
-		{"absolute, from below", "/projects/x", "dir/sub/l", 0, "../../x"},
-		{"absolute, to the top", "/projects", "l", 0, "."},
-		{"absolute, to the top from below", "/projects/", "dir/l", 0, "../"},
+		{"absolute", "/projects/dir/sub", "l", 0, ".//dir/sub"},
+		{"absolute, from below", "/projects/x", "dir/sub/l", 0, ".//../../x"},
+		{"absolute, to the top", "/projects", "l", 0, ".//."},
+		{"absolute, to the top from below", "/projects/", "dir/l", 0, ".//../."},
+		{"absolute, in a directory behind a link", "/projects/x", "down/l", 0, ".//../../x"},
+		{"relative, but looking like one that was absolute", ".//dir", "l", 0, "./dir"},
 		{"absolute, into memory", "/tmp/x", "l", sys.EPERM, ""},
 		{"absolute, on the host", "/etc/passwd", "l", sys.EPERM, ""},
 		{"absolute, leaving again", "/projects/../etc/passwd", "l", sys.EPERM, ""},
@@ -146,8 +149,10 @@ func TestSymlinksThatAGuestMakesStayInside(t *testing.T) {
 		{"out from below", "../../../outside", "dir/sub/l", sys.EPERM, ""},
 		{"out after going down", "dir/../../outside", "l", sys.EPERM, ""},
 		{"up through a link that leads up", "dir/sub/up/../..", "l", sys.EPERM, ""},
-		{"up, in a directory behind a link", "../../x", "dir/sub/up/sub/l", sys.EPERM, ""},
-		{"up, in a directory behind a link down", "../x", "down/l", sys.EPERM, ""},
+		{"up, in a directory behind a link", "../../x", "dir/sub/up/sub/l", 0, "../../x"},
+		{"up, in a directory behind a link down", "../../x", "down/l", 0, "../../x"},
+		{"out, in a directory behind a link down", "../../../x", "down/l", sys.EPERM, ""},
+		{"out, in a directory behind a link up", "../../x", "dir/sub/up/l", sys.EPERM, ""},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
@@ -158,6 +163,10 @@ func TestSymlinksThatAGuestMakesStayInside(t *testing.T) {
 			stored, err := os.Readlink(filepath.Join(projects, tc.at))
 			if err != nil || filepath.ToSlash(stored) != tc.stored {
 				t.Errorf("stored is %q, %v", stored, err)
+			}
+			read, errno := f.Readlink("projects/" + tc.at)
+			if like := path.Clean(tc.target); errno != 0 || path.Clean(read) != like || path.IsAbs(read) != path.IsAbs(like) {
+				t.Errorf("read is %q, %v", read, errno)
 			}
 			f.Unlink("projects/" + tc.at)
 		})

@@ -12,8 +12,8 @@ import (
 	wasys "github.com/tetratelabs/wazero/sys"
 )
 
-// Options configure an FS. The zero value is an empty read-only root with /tmp
-// and /workspace, under the default limits.
+// Options configure an FS. The zero value is an empty read-only root with /dev,
+// /tmp and /workspace, under the default limits.
 type Options struct {
 	// Base is what "/" holds besides the mounts, which hide names of its own.
 	// Nil: nothing.
@@ -65,9 +65,9 @@ type FS struct {
 	// writing and syncing a file on the host don't.
 	mu sync.Mutex
 
-	root           *node
-	tmp, workspace *node
-	projectsDir    *node // stands for /projects in the listing of "/"
+	root                *node
+	dev, tmp, workspace *node
+	projectsDir         *node // stands for /projects in the listing of "/"
 
 	memory meter
 	names  int // in /tmp and /workspace
@@ -75,6 +75,9 @@ type FS struct {
 	open   int // handles, those on the host included
 	listed int // see maxListed
 	closed bool
+
+	createMode    fs.FileMode // see HostModule
+	createModeSet bool
 }
 
 var _ sys.FS = (*FS)(nil)
@@ -105,22 +108,22 @@ func New(opts Options) (*FS, error) {
 		}
 		f.root.nlink = opts.Base.root.nlink
 	}
-	mount := func(name string) *node {
-		n := f.newNode(fs.ModeDir|0o777, now)
+	mount := func(name string, n *node) *node {
 		n.parent = f.root
 		f.root.dir.put(name, n)
 		f.root.nlink++
 		return n
 	}
-	f.tmp = mount("tmp")
-	f.workspace = mount("workspace")
+	f.dev = mount("dev", f.newDevices(now))
+	f.tmp = mount("tmp", f.newNode(fs.ModeDir|0o777, now))
+	f.workspace = mount("workspace", f.newNode(fs.ModeDir|0o777, now))
 	if opts.Projects != "" {
 		p, err := openProjects(opts.Projects, orDefault(opts.ProjectsQuota, 1<<30))
 		if err != nil {
 			return nil, err
 		}
 		f.projects = p
-		f.projectsDir = mount("projects")
+		f.projectsDir = mount("projects", f.newNode(fs.ModeDir|0o777, now))
 	}
 	return f, nil
 }
@@ -173,7 +176,7 @@ func (f *FS) Close() error {
 	f.closed = true
 	f.root = &node{ino: 1, mode: fs.ModeDir | 0o555, nlink: 2, shared: true, dir: &directory{}}
 	f.root.parent = f.root
-	f.tmp, f.workspace, f.projectsDir = nil, nil, nil
+	f.dev, f.tmp, f.workspace, f.projectsDir = nil, nil, nil, nil
 	if f.projects != nil {
 		return f.projects.close()
 	}
@@ -256,6 +259,10 @@ func (f *FS) OpenFile(name string, flag sys.Oflag, perm fs.FileMode) (sys.File, 
 }
 
 func (f *FS) openFile(name string, flag sys.Oflag, perm fs.FileMode) (sys.File, sys.Errno) {
+	mode := perm
+	if flag&sys.O_CREAT != 0 {
+		mode = f.takeCreateMode(perm)
+	}
 	// See "Why some flags and permissions mean something odd".
 	preopen := name == "." && flag == sys.O_RDONLY && perm == 0
 	timesOnly := flag == sys.O_WRONLY && perm == 0
@@ -280,7 +287,7 @@ func (f *FS) openFile(name string, flag sys.Oflag, perm fs.FileMode) (sys.File, 
 	case at.host && timesOnly:
 		return &hostTimes{f: f, at: at}, 0
 	case at.host:
-		return f.openHost(name, at, flag, perm)
+		return f.openHost(name, at, flag, mode)
 	}
 
 	access := flag & (sys.O_RDWR | sys.O_WRONLY)
@@ -295,7 +302,7 @@ func (f *FS) openFile(name string, flag sys.Oflag, perm fs.FileMode) (sys.File, 
 	case n == nil && flag&sys.O_CREAT == 0:
 		return nil, sys.ENOENT
 	case n == nil:
-		n = f.newNode(perm&fs.ModePerm, f.now().UnixNano())
+		n = f.newNode(mode, f.now().UnixNano())
 		if errno := f.create(at, n); errno != 0 {
 			return nil, errno
 		}
@@ -307,6 +314,7 @@ func (f *FS) openFile(name string, flag sys.Oflag, perm fs.FileMode) (sys.File, 
 		return nil, sys.ELOOP
 	case writes && n.isDir():
 		return nil, sys.EISDIR
+	case n.device != nil:
 	case writes && n.shared:
 		return nil, sys.EROFS
 	case flag&sys.O_TRUNC != 0:
@@ -367,16 +375,17 @@ func (f *FS) Mkdir(name string, perm fs.FileMode) sys.Errno {
 }
 
 func (f *FS) mkdir(name string, perm fs.FileMode) sys.Errno {
+	perm = f.takeCreateMode(perm)
 	at, errno := f.walk(name, followNever)
 	switch {
 	case errno != 0:
 		return errno
 	case at.host:
-		return f.projects.mkdir(at, perm&fs.ModePerm)
+		return f.projects.mkdir(at, perm)
 	case at.node != nil:
 		return sys.EEXIST
 	}
-	return f.create(at, f.newNode(fs.ModeDir|perm&fs.ModePerm, f.now().UnixNano()))
+	return f.create(at, f.newNode(fs.ModeDir|perm, f.now().UnixNano()))
 }
 
 // Chmod implements the same method of [sys.FS]. Nothing checks the permissions of
@@ -406,11 +415,7 @@ func (f *FS) Rename(from, to string) sys.Errno {
 }
 
 func (f *FS) rename(from, to string) sys.Errno {
-	old, errno := f.walk(from, followNever)
-	if errno != 0 {
-		return errno
-	}
-	at, errno := f.walk(to, followNever)
+	old, at, errno := f.walkBoth(f.walk, from, followNever, to)
 	switch {
 	case errno != 0:
 		return errno
@@ -422,9 +427,7 @@ func (f *FS) rename(from, to string) sys.Errno {
 		return EBUSY
 	case !old.host && old.node == nil:
 		return sys.ENOENT
-	case old.host != at.host:
-		return EXDEV
-	case old.dir.shared != at.dir.shared:
+	case old.host != at.host || old.dir.shared != at.dir.shared:
 		return EXDEV
 	case at.dir.shared:
 		return sys.EROFS
@@ -536,11 +539,7 @@ func (f *FS) Link(from, to string) sys.Errno {
 }
 
 func (f *FS) link(from, to string) sys.Errno {
-	old, errno := f.existing(from, followSlash)
-	if errno != 0 {
-		return errno
-	}
-	at, errno := f.walk(to, followNever)
+	old, at, errno := f.walkBoth(f.existing, from, followSlash, to)
 	switch {
 	case errno != 0:
 		return errno

@@ -233,7 +233,7 @@ func TestPathFormsThatWazeroPasses(t *testing.T) {
 	})
 	f, _ := newProjects(t, Options{})
 	for _, root := range []string{".", "/", "", "./", "/.", "tmp/..", "projects/..", "projects/../tmp/.."} {
-		if got := list(t, f, root); !slices.Equal(got, []string{"projects", "tmp", "workspace"}) {
+		if got := list(t, f, root); !slices.Equal(got, []string{"dev", "projects", "tmp", "workspace"}) {
 			t.Errorf("%q: %q", root, got)
 		}
 	}
@@ -571,7 +571,7 @@ func TestBaseIsReadOnly(t *testing.T) {
 	if got := get(t, f, "usr/share/link"); got != "hello" {
 		t.Errorf("read %q", got)
 	}
-	if got := list(t, f, "."); !slices.Equal(got, []string{"etc", "tmp", "usr", "workspace"}) {
+	if got := list(t, f, "."); !slices.Equal(got, []string{"dev", "etc", "tmp", "usr", "workspace"}) {
 		t.Errorf("/ has %q", got)
 	}
 	if got := list(t, f, "tmp"); len(got) != 0 {

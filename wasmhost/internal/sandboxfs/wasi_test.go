@@ -15,13 +15,15 @@ import (
 	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
 )
 
-// wasiCalls are the imports of the test guest, by their parameters: i is i32, I is i64.
+// wasiCalls are the imports of the test guest, of WASI or HostModule, by their
+// parameters: i is i32, I is i64. All return an i32.
 var wasiCalls = [][2]string{
 	{"fd_allocate", "iII"}, {"fd_close", "i"}, {"fd_fdstat_set_flags", "ii"}, {"fd_filestat_get", "ii"},
 	{"fd_filestat_set_size", "iI"}, {"fd_pwrite", "iiiIi"}, {"fd_read", "iiii"}, {"fd_readdir", "iiiIi"}, {"fd_write", "iiii"},
 	{"path_create_directory", "iii"}, {"path_filestat_get", "iiiii"}, {"path_filestat_set_times", "iiiiIIi"},
 	{"path_link", "iiiiiii"}, {"path_open", "iiiiiIIii"}, {"path_readlink", "iiiiii"}, {"path_remove_directory", "iii"},
 	{"path_rename", "iiiiii"}, {"path_symlink", "iiiii"}, {"path_unlink_file", "iii"},
+	{HostModule + ".chmod", "iii"}, {HostModule + ".lock", "IIiII"}, {HostModule + ".locked", "IIII"},
 }
 
 // wasiGuest assembles a module that exports, for each import, a function which
@@ -38,7 +40,11 @@ func wasiGuest() []byte {
 
 	var types, imports, funcs, exports, code [][]byte
 	for i, call := range wasiCalls {
-		name, params := call[0], call[1]
+		module, name, ok := strings.Cut(call[0], ".")
+		if !ok {
+			module, name = "wasi_snapshot_preview1", call[0]
+		}
+		params := call[1]
 		valueTypes := []byte{byte(len(params))}
 		body := []byte{0} // no locals
 		for j, p := range params {
@@ -47,7 +53,7 @@ func wasiGuest() []byte {
 		}
 		body = append(body, 0x10, byte(i), 0x0b) // call i, end
 		types = append(types, slices.Concat([]byte{0x60}, valueTypes, []byte{1, 0x7f}))
-		imports = append(imports, slices.Concat(text("wasi_snapshot_preview1"), text(name), []byte{0, byte(i)}))
+		imports = append(imports, slices.Concat(text(module), text(name), []byte{0, byte(i)}))
 		funcs = append(funcs, []byte{byte(i)})
 		exports = append(exports, slices.Concat(text(name), []byte{0, byte(len(wasiCalls) + i)}))
 		code = append(code, append(binary.AppendUvarint(nil, uint64(len(body))), body...))
@@ -71,6 +77,9 @@ func newGuest(t *testing.T, f *FS, config wazero.RuntimeConfig) *guest {
 	rt := wazero.NewRuntimeWithConfig(ctx, config)
 	t.Cleanup(func() { rt.Close(ctx) })
 	if _, err := wasi_snapshot_preview1.Instantiate(WithErrnos(ctx), rt); err != nil {
+		t.Fatal(err)
+	}
+	if err := Instantiate(ctx, rt); err != nil {
 		t.Fatal(err)
 	}
 	mounts := wazero.NewFSConfig().(sysfs.FSConfig).WithSysFSMount(f, "/")
@@ -344,6 +353,9 @@ func BenchmarkGuestWrite(b *testing.B) {
 			rt := wazero.NewRuntime(ctx)
 			defer rt.Close(ctx)
 			wasi_snapshot_preview1.MustInstantiate(tc.ctx, rt)
+			if err := Instantiate(ctx, rt); err != nil {
+				b.Fatal(err)
+			}
 			mounts := wazero.NewFSConfig().(sysfs.FSConfig).WithSysFSMount(f, "/")
 			mod, err := rt.InstantiateWithConfig(ctx, wasiGuest(), wazero.NewModuleConfig().WithFSConfig(mounts))
 			if err != nil {
