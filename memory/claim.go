@@ -56,7 +56,7 @@ func (c claim) holds(key string, conflicts int) bool {
 	return c.live() && conflicts <= c.conflicts && c.key == hashed(key)
 }
 
-func (l *commitLock) claimPath() string { return l.path + ".claim" }
+func (l *commitLock) claimPath() string { return l.Path() + ".claim" }
 
 // claimed returns the latest claim.
 func (l *commitLock) claimed() claim {
@@ -102,7 +102,7 @@ func (d *Dir) getInTurn(ctx context.Context, key string, conflicts int) (Record,
 			return d.Get(ctx, key)
 		}
 		// Under the lock: during a commit one would read what is about to be replaced.
-		release, err := d.lock.acquire(ctx)
+		release, err := d.lock.Acquire(ctx)
 		if err != nil {
 			return Record{}, err
 		}

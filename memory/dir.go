@@ -178,7 +178,7 @@ func (d *Dir) create() (*os.Root, error) {
 
 // change lets do work on the directory under the lock, and makes what it did durable.
 func (d *Dir) change(ctx context.Context, do func(*os.Root) error) error {
-	release, err := d.lock.acquire(ctx)
+	release, err := d.lock.Acquire(ctx)
 	if err != nil {
 		return err
 	}

@@ -4,8 +4,8 @@
 // A [Store] is the small interface of an engine: get, compare-and-set, delete, list. [Dir] is the
 // default one, a directory with a JSON file for each record. What callers need beyond that, [Save],
 // [Update] and [Commit], is built on the interface, so it is the same over every engine. Package
-// memory/storetest is the test that an engine must pass. The package knows neither WebAssembly nor
-// MCP.
+// memory/storetest is the test that an engine must pass, memory/filelock the lock that commits share.
+// The package knows neither WebAssembly nor MCP.
 //
 // # How a guest reaches it
 //

@@ -3,7 +3,8 @@ package memory
 import (
 	"errors"
 	"fmt"
-	"time"
+
+	"codeexec/memory/filelock"
 )
 
 // ErrNotFound means that there is no record for a key.
@@ -73,14 +74,7 @@ func (e *ContentionError) Error() string {
 }
 
 // A LockError reports that another process has been committing for too long.
-type LockError struct {
-	Path string
-	Wait time.Duration
-}
-
-func (e *LockError) Error() string {
-	return fmt.Sprintf("another process has held the lock %s for %v; is it stopped?", e.Path, e.Wait)
-}
+type LockError = filelock.HeldError
 
 // abridge shortens a key for a message.
 func abridge(key string) string {

@@ -8,6 +8,6 @@ func NoSync(d *Dir) { d.sync = func(*os.File) error { return nil } }
 // Copy returns a store in the same directory, with which a synctest bubble shares no channels.
 func Copy(d *Dir) *Dir {
 	copied := *d
-	copied.lock = newCommitLock(d.lock.path)
+	copied.lock = newCommitLock(d.lock.Path())
 	return &copied
 }
