@@ -64,6 +64,7 @@ type Options struct {
 // A Run is a script that has run.
 type Run struct {
 	ID       string // ties calls to it
+	Client   string // whose session it is; empty where there is only one client
 	Session  string
 	Start    time.Time
 	Duration time.Duration
@@ -76,6 +77,7 @@ type Run struct {
 // A Call is a tool that was called, or was not allowed to be.
 type Call struct {
 	Run       string // [Run.ID]
+	Client    string // as in Run
 	Session   string
 	Server    string
 	Tool      string
@@ -144,6 +146,7 @@ type line struct {
 	Time      string          `json:"time"` // when it began, UTC
 	Kind      string          `json:"kind"` // "run" or "call"
 	Run       string          `json:"run"`
+	Client    string          `json:"client,omitempty"`
 	Session   string          `json:"session"`
 	Server    string          `json:"server,omitempty"`
 	Tool      string          `json:"tool,omitempty"`
@@ -165,7 +168,7 @@ func (l *Log) Run(r Run) {
 		return
 	}
 	l.write(line{
-		Kind: "run", Time: stamp(r.Start), Run: r.ID, Session: cut(r.Session), Outcome: r.Outcome,
+		Kind: "run", Time: stamp(r.Start), Run: r.ID, Client: cut(r.Client), Session: cut(r.Session), Outcome: r.Outcome,
 		MS: ms(r.Duration), Code: &r.Code, Output: &r.Output, Calls: &r.Calls,
 	})
 }
@@ -177,7 +180,7 @@ func (l *Log) Call(c Call) {
 	}
 	size := len(c.Arguments)
 	out := line{
-		Kind: "call", Time: stamp(c.Start), Run: c.Run, Session: cut(c.Session), Server: cut(c.Server), Tool: cut(c.Tool),
+		Kind: "call", Time: stamp(c.Start), Run: c.Run, Client: cut(c.Client), Session: cut(c.Session), Server: cut(c.Server), Tool: cut(c.Tool),
 		Outcome: c.Outcome, MS: ms(c.Duration), Rule: c.Rule, ArgBytes: &size, Result: &c.Result,
 	}
 	if l.opts.Arguments {

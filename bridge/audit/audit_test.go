@@ -38,13 +38,13 @@ func read(t *testing.T, file string) string {
 
 func TestLines(t *testing.T) {
 	call := Call{
-		Run: "r1", Session: "default", Server: "github", Tool: "get_repo", Start: start, Duration: 1500 * time.Microsecond,
+		Run: "r1", Client: "ann", Session: "default", Server: "github", Tool: "get_repo", Start: start, Duration: 1500 * time.Microsecond,
 		Outcome: "ok", Arguments: json.RawMessage(`{"name":"s3cret"}`), Result: 12,
 	}
 	run := Run{ID: "r1", Session: "default", Start: start, Duration: 2 * time.Second, Outcome: "success", Code: 7, Calls: 1}
 	const (
 		runLine  = `{"time":"2026-11-29T11:00:00.123Z","kind":"run","run":"r1","session":"default","outcome":"success","duration_ms":2000,"code_bytes":7,"output_bytes":0,"calls":1}` + "\n"
-		callLine = `{"time":"2026-11-29T11:00:00.123Z","kind":"call","run":"r1","session":"default","server":"github","tool":"get_repo","outcome":"ok","duration_ms":1.5,"argument_bytes":17,"result_bytes":12`
+		callLine = `{"time":"2026-11-29T11:00:00.123Z","kind":"call","run":"r1","client":"ann","session":"default","server":"github","tool":"get_repo","outcome":"ok","duration_ms":1.5,"argument_bytes":17,"result_bytes":12`
 	)
 	tests := []struct {
 		name      string

@@ -5,6 +5,9 @@
 // whatever registry the machine is configured for. They are made again by
 //
 //	npm install --package-lock-only --ignore-scripts --omit-lockfile-registry-resolved
+//
+// The conformance set overrides the version of vite, which the inspector depends on: newer ones have an optional
+// dependency that not every registry has, and npm ci refuses a lockfile without it.
 package npm
 
 import (
