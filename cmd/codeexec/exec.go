@@ -93,7 +93,7 @@ func (f *execFlags) run(cmd *cobra.Command, args []string, std streams, env envi
 	b, _ := openBridge(ctx, settings, bridge.Options{Servers: servers, Timeout: limit, MaxTimeout: limit, Logger: logger}, terminalProgress(std.err))
 	defer func() { err = errors.Join(err, closeBridge(ctx, b)) }()
 
-	request := bridge.RunRequest{Code: code, Servers: f.allowed}
+	request := bridge.RunRequest{Code: code, Servers: f.allowed, SavePictures: true}
 	if cmd.Flags().Changed("servers") && request.Servers == nil {
 		request.Servers = []string{} // --servers= means none
 	}
@@ -161,6 +161,9 @@ func (f *execFlags) report(ctx context.Context, r *bridge.RunResult, std streams
 			fmt.Fprintf(std.err, "codeexec: %s\n", r.Summary)
 		}
 	}
+	if !f.json {
+		namePictures(std.err, r)
+	}
 	if sig, ok := errors.AsType[*signalError](context.Cause(ctx)); ok && r.Status == bridge.StatusCancelled {
 		return exitStatus(sig.exitCode())
 	}
@@ -168,4 +171,15 @@ func (f *execFlags) report(ctx context.Context, r *bridge.RunResult, std streams
 		return nil
 	}
 	return exitStatus(r.ExitCode)
+}
+
+// namePictures says where the pictures are that a script showed.
+func namePictures(w io.Writer, r *bridge.RunResult) {
+	for i, p := range r.Images {
+		if p.File == "" {
+			fmt.Fprintf(w, "codeexec: image %d is not saved: there is no state directory, or CODEEXEC_KEEP_RUNS is none\n", i+1)
+		} else {
+			fmt.Fprintf(w, "codeexec: image %d is %s\n", i+1, p.URL)
+		}
+	}
 }
