@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -16,11 +17,17 @@ import (
 // errNoSuchRequest is said to servers that ask a client for what it hasn't offered.
 var errNoSuchRequest = &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "the client can't be asked for that"}
 
+// answerTime is how long people may think about a question. A client may have gone without a word.
+const answerTime = 10 * time.Minute
+
+var errNoAnswer = fmt.Errorf("the client has not answered within %v", answerTime)
+
 // A sessionClient is the MCP client at the other end of a connection, as the servers that scripts call may
 // turn to it.
 type sessionClient struct {
 	session *mcp.ServerSession
-	feed    *feed // gets how far calls are
+	owner   string // of the run; empty where there is only one client
+	feed    *feed  // gets how far calls are
 
 	// How it is asked if the protocol version has no requests of servers, and what its request says that it can
 	// be asked; nil otherwise.
@@ -39,8 +46,14 @@ func (c *sessionClient) Capabilities() *mcp.ClientCapabilities {
 	return nil
 }
 
-// Identity implements [upstream.Client].
-func (c *sessionClient) Identity() any { return c.session }
+// Identity implements [upstream.Client]. An owner is the same over all of its connections, of which it may make
+// one for each request.
+func (c *sessionClient) Identity() any {
+	if c.owner != "" {
+		return c.owner
+	}
+	return c.session
+}
 
 // Request implements [upstream.Client].
 func (c *sessionClient) Request(ctx context.Context, server, method string, params json.RawMessage) (json.RawMessage, error) {
@@ -58,6 +71,8 @@ func (c *sessionClient) Request(ctx context.Context, server, method string, para
 		// People should know who wants to know.
 		elicit.Message = fmt.Sprintf("[%s] %s", server, elicit.Message)
 	}
+	ctx, cancel := context.WithTimeoutCause(ctx, answerTime, errNoAnswer)
+	defer cancel()
 	if c.rounds != nil {
 		return c.rounds.ask(ctx, request)
 	}

@@ -62,6 +62,7 @@ func (r *rounds) ask(ctx context.Context, request mcp.InputRequest) (json.RawMes
 
 // A pendingRun is a run that may outlive the request that started it.
 type pendingRun struct {
+	owner  string
 	rounds *rounds
 	feed   *feed
 	cancel context.CancelCauseFunc
@@ -91,11 +92,14 @@ func (p *pendingRuns) put(run *pendingRun) (state string) {
 	return state
 }
 
-// take returns the run of a state, once; nil if there is none.
-func (p *pendingRuns) take(state string) *pendingRun {
+// take returns an owner's run of a state, once; nil if there is none.
+func (p *pendingRuns) take(owner, state string) *pendingRun {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	run := p.runs[state]
+	if run == nil || run.owner != owner {
+		return nil
+	}
 	delete(p.runs, state)
 	return run
 }
@@ -115,12 +119,13 @@ func (p *pendingRuns) drop(run *pendingRun) {
 func (s *Server) begin(ctx context.Context, req *mcp.CallToolRequest, run RunRequest) *pendingRun {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	p := &pendingRun{
+		owner:  run.Owner,
 		rounds: &rounds{questions: make(chan *question), ended: make(chan struct{})},
 		feed:   newFeed(),
 		cancel: cancel,
 		result: make(chan *RunResult, 1),
 	}
-	client := &sessionClient{session: req.Session, feed: p.feed}
+	client := &sessionClient{session: req.Session, owner: run.Owner, feed: p.feed}
 	if params := req.Session.InitializeParams(); params != nil && params.ProtocolVersion >= roundsVersion {
 		client.rounds, client.capabilities = p.rounds, params.Capabilities
 	}
@@ -139,7 +144,7 @@ func (s *Server) begin(ctx context.Context, req *mcp.CallToolRequest, run RunReq
 
 // resume hands the client's answer to the run that waits for it.
 func (s *Server) resume(req *mcp.CallToolRequest) *pendingRun {
-	p := s.pending.take(req.Params.RequestState)
+	p := s.pending.take(ownerOf(req), req.Params.RequestState)
 	if p == nil {
 		return nil
 	}

@@ -18,7 +18,6 @@ import (
 
 const (
 	recordSuffix = ".jsonl"
-	tempPrefix   = ".tmp-"
 
 	// What the folder may come to. Its files are ordered by their last use.
 	maxFiles = 1000
@@ -32,7 +31,7 @@ type Catalog struct {
 	dir string // empty: nothing is written
 	log *slog.Logger
 
-	sweep sync.Once // of the folder, before the first write
+	sweep sync.Once // of the folder, after the first write
 }
 
 // Open returns the catalogue in a folder, which is made when there is something
@@ -81,27 +80,13 @@ func key(server config.Server) string {
 
 // write replaces a file of the folder.
 func (c *Catalog) write(path string, data []byte) error {
-	if err := os.MkdirAll(c.dir, 0o700); err != nil {
+	// A crash of the machine may leave a damaged file, which is no worse than
+	// none.
+	if err := config.ReplaceFile(path, data, 0o600); err != nil {
 		return err
 	}
 	c.sweep.Do(c.removeUnused)
-	f, err := os.CreateTemp(c.dir, tempPrefix+"*") // mode 0600
-	if err != nil {
-		return err
-	}
-	// Not synced to the disk: a crash of the machine may leave a damaged file,
-	// which is no worse than none.
-	_, err = f.Write(data)
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		os.Remove(f.Name())
-	}
-	return err
+	return nil
 }
 
 // removeUnused brings the folder back within its limits. Another process may do
@@ -126,9 +111,9 @@ func (c *Catalog) removeUnused() {
 			continue
 		}
 		switch {
-		case strings.HasPrefix(info.Name(), tempPrefix) && time.Since(info.ModTime()) > time.Hour: // its writer has died
+		case strings.HasPrefix(info.Name(), config.TempPrefix) && time.Since(info.ModTime()) > time.Hour: // its writer has died
 			c.remove(info.Name())
-		case strings.HasSuffix(info.Name(), recordSuffix):
+		case isOurs(info.Name()):
 			files = append(files, info)
 		}
 	}

@@ -295,13 +295,13 @@ func TestTheFolderIsBounded(t *testing.T) {
 		put(fmt.Sprintf("%04d.jsonl", i), time.Duration(i)*time.Minute)
 	}
 	put("old.jsonl", unused+time.Hour)
-	put(".tmp-dead", 2*time.Hour)
-	put(".tmp-alive", 0)
+	put(config.TempPrefix+"dead", 2*time.Hour)
+	put(config.TempPrefix+"alive", 0)
 	put("notes.txt", 2*unused)
 	Open(dir, nil).Record(github).Save(Listing{Seen: time.Now()})
 	for name, want := range map[string]bool{
-		"0000.jsonl": true, "0999.jsonl": true, "1000.jsonl": false, "1004.jsonl": false, "old.jsonl": false,
-		".tmp-dead": false, ".tmp-alive": true, "notes.txt": true,
+		"0000.jsonl": true, "0998.jsonl": true, "0999.jsonl": false, "1004.jsonl": false, "old.jsonl": false,
+		config.TempPrefix + "dead": false, config.TempPrefix + "alive": true, "notes.txt": true,
 	} {
 		if _, err := os.Stat(filepath.Join(dir, name)); (err == nil) != want {
 			t.Errorf("%s is there: %v", name, err == nil)

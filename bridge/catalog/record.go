@@ -14,6 +14,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 )
@@ -51,6 +52,8 @@ type Record struct {
 	server  string
 	path    string // empty: only in memory
 	log     *slog.Logger
+
+	failing atomic.Bool // a failure may be recorded
 
 	mu     sync.Mutex
 	header *header // nil: nothing is known

@@ -69,7 +69,15 @@ func (l *loader) resolve(at location, e entry) (Server, error) {
 			l.problem(at.path, e.name, field+": "+message)
 		}
 	}
-	x := expander{lookup: l.opts.LookupEnv, home: l.opts.Home, workspace: l.workspace(), missing: warn}
+	var changed string // a file that isn't what was trusted
+	read := func(path string, limit int) ([]byte, error) {
+		data, err := l.readNamed(at, path, limit)
+		if errors.Is(err, errNotTrusted) {
+			changed = path
+		}
+		return data, err
+	}
+	x := expander{lookup: l.opts.LookupEnv, home: l.opts.Home, workspace: l.workspace(), read: read, missing: warn}
 	kind, err := e.kind()
 	if err != nil {
 		return Server{}, err
@@ -89,6 +97,9 @@ func (l *loader) resolve(at location, e entry) (Server, error) {
 	if kind != TransportStdio {
 		s.URL = x.expand("url", e.url)
 		s.Headers = x.expandMap("headers", e.headers)
+		if changed != "" {
+			return Server{}, changedError(at, changed)
+		}
 		return s, checkHTTP(s)
 	}
 	s.Command = l.home(x.expand("command", e.command))
@@ -98,14 +109,17 @@ func (l *loader) resolve(at location, e entry) (Server, error) {
 	}
 	s.Env = x.expandMap("env", e.env)
 	if file := l.path(at, x.expand("envFile", e.envFile)); file != "" {
-		more, err := readEnvFile(file)
-		if err != nil {
+		more, err := readEnvFile(file, read)
+		if err != nil && changed == "" {
 			warn("envFile", "its variables are missing: "+err.Error())
 		}
 		maps.Copy(more, s.Env)
 		if len(more) > 0 {
 			s.Env = more
 		}
+	}
+	if changed != "" {
+		return Server{}, changedError(at, changed)
 	}
 	if err := checkCommand(s); err != nil {
 		return Server{}, err
@@ -114,6 +128,13 @@ func (l *loader) resolve(at location, e entry) (Server, error) {
 		return Server{}, errSelf
 	}
 	return s, nil
+}
+
+// changedError is the error of a project's entry whose values come from a file
+// that isn't what was trusted.
+func changedError(at location, file string) error {
+	return fmt.Errorf("%s is not what was trusted; look at it again with codeexec servers trust %s",
+		relative(at.project, file), shellWord(at.project))
 }
 
 // errSelf is the error of entries that would start codeexec.

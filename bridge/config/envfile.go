@@ -10,8 +10,8 @@ import (
 
 // readEnvFile reads the variables of a file that an entry names by "envFile".
 // The map isn't nil. Errors name lines, never what is on them.
-func readEnvFile(path string) (map[string]string, error) {
-	data, err := readFile(path, MaxFileSize)
+func readEnvFile(path string, read func(path string, limit int) ([]byte, error)) (map[string]string, error) {
+	data, err := read(path, MaxFileSize)
 	if err != nil {
 		return map[string]string{}, errors.New(reason(err))
 	}

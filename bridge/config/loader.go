@@ -20,6 +20,10 @@ type loader struct {
 	servers  map[string]Server
 	problems []Problem
 	seen     map[string]bool // paths of the files that were read
+
+	// If it isn't nil, it gets the checksums of the files that entries of a
+	// project name, which are not checked then.
+	named map[string]string
 }
 
 func newLoader(opts Options) *loader {

@@ -39,6 +39,7 @@ type ProjectFile struct {
 	Servers []Preview // in the order of the file
 	Problem string    // why the file can't be used, or empty
 	sum     string
+	named   map[string]string // checksums of the files that its entries name, see [trustStore]
 }
 
 // A Preview is a server as its file spells it, for people to look at. Variables
@@ -48,6 +49,7 @@ type Preview struct {
 	Name      string
 	Transport string
 	Target    string // command line, or URL without user and query
+	EnvFile   string // as the entry names it; empty if it names none
 	Problem   string // why the entry can't be used, or empty
 }
 
@@ -55,9 +57,9 @@ type Preview struct {
 // servers from. Those of the sources of opts count once [Project.Trust] has
 // remembered them, and until one of them changes or a further one appears.
 //
-// What is remembered is the files themselves: neither the programs that they
-// start, which may be the project's too, nor the files of variables that they
-// name.
+// What is remembered is the files themselves, and the files that values of their
+// entries come from ("envFile", ${file:…}); not the programs that they start,
+// which may be the project's too.
 func InspectProject(ctx context.Context, opts Options, dir string) (*Project, error) {
 	dir, err := realDir(dir)
 	if err != nil {
@@ -104,10 +106,42 @@ func (l *loader) inspect(at location) (ProjectFile, bool) {
 	if err != nil {
 		file.Problem = err.Error()
 	}
+	reader := &loader{opts: l.opts, self: l.self, named: make(map[string]string)}
 	for _, e := range entries {
 		file.Servers = append(file.Servers, e.preview())
+		reader.resolve(at, e) // for the files that it reads; what is wrong is said later
+	}
+	file.named = reader.named
+	for path, sum := range file.named {
+		if file.State.Trusted() && !l.trust.has(at.project, path, sum) {
+			file.State = trustChanged
+		}
 	}
 	return file, true
+}
+
+// errNotTrusted says that a file that an entry of a project names isn't what was
+// trusted.
+var errNotTrusted = errors.New("it is not what was trusted")
+
+// readNamed reads a file that an entry names. Of a project's entries it must be
+// as it was when the project was trusted.
+func (l *loader) readNamed(at location, path string, limit int) ([]byte, error) {
+	data, err := readFile(path, limit)
+	if at.project == "" {
+		return data, err
+	}
+	sum := noSum
+	if err == nil {
+		sum = checksum(data)
+	}
+	switch {
+	case l.named != nil:
+		l.named[relative(at.project, path)] = sum
+	case !l.trust.has(at.project, relative(at.project, path), sum):
+		return nil, errNotTrusted
+	}
+	return data, err
 }
 
 // realDir resolves symbolic links: the same directory is trusted under all of
@@ -136,6 +170,7 @@ func (p *Project) Trust(stateDir string) error {
 	for _, file := range p.Files {
 		if file.sum != "" {
 			sums[relative(p.Dir, file.Path)] = file.sum
+			maps.Copy(sums, file.named)
 		}
 	}
 	return changeTrust(stateDir, func(t trustStore) { t[p.Dir] = sums })
@@ -154,9 +189,19 @@ func RevokeTrust(stateDir, dir string) (known bool, err error) {
 	return known, err
 }
 
-// A trustStore holds the checksums of the files of each trusted project: by its
-// directory, and then by their paths in it, with slashes.
+// A trustStore holds the checksums of the files of each trusted project, and of
+// those that their entries name: by its directory, and then by [relative].
 type trustStore map[string]map[string]string
+
+// noSum is in the place of the checksum of a file that can't be read.
+const noSum = "none"
+
+// has reports whether the file at a path as of [relative] was trusted with that
+// checksum.
+func (t trustStore) has(dir, path, sum string) bool {
+	real, err := realDir(dir)
+	return err == nil && t[real][path] == sum
+}
 
 // check looks up a file of the project dir.
 func (t trustStore) check(dir, path string, data []byte) TrustState {
@@ -174,8 +219,10 @@ func (t trustStore) check(dir, path string, data []byte) TrustState {
 	return trustChanged // or appeared since: not what was looked at
 }
 
+// relative is how the trust store names a file: by its path in the directory if
+// it is in there, with slashes.
 func relative(dir, path string) string {
-	if rel, err := filepath.Rel(dir, path); err == nil {
+	if rel, err := filepath.Rel(dir, path); err == nil && filepath.IsLocal(rel) {
 		path = rel
 	}
 	return filepath.ToSlash(path)
@@ -237,41 +284,12 @@ func changeTrust(stateDir string, change func(trustStore)) error {
 	return WriteFile(trustPath(stateDir), append(data, '\n'), 0o600)
 }
 
-// WriteFile replaces a file by one of that mode, or leaves it as it was. Nobody
-// else may enter a directory that has to be made.
-func WriteFile(path string, data []byte, mode fs.FileMode) (err error) {
-	dir := filepath.Dir(path)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	f, err := os.CreateTemp(dir, ".codeexec-*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			f.Close() // again, perhaps
-			os.Remove(f.Name())
-		}
-	}()
-	if err := f.Chmod(mode); err != nil {
-		return err
-	}
-	if _, err := f.Write(data); err != nil {
-		return err
-	}
-	if err := f.Sync(); err != nil {
-		return err
-	}
-	if err := f.Close(); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
-}
-
 // preview shows an entry.
 func (e entry) preview() Preview {
-	p := Preview{Name: e.name}
+	p := Preview{Name: e.name, EnvFile: shellWord(e.envFile)}
+	if e.envFile == "" {
+		p.EnvFile = ""
+	}
 	kind, err := e.kind()
 	switch {
 	case checkName(e.name) != nil:

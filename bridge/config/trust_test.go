@@ -147,3 +147,63 @@ func TestUntrustedFilesAreNotFollowed(t *testing.T) {
 		t.Errorf("problems %q", problems)
 	}
 }
+
+// What a project's entries take from other files counts as it was trusted too.
+func TestTrustOfFilesThatEntriesName(t *testing.T) {
+	m := newMachine(t, "linux")
+	m.write(t, "$DIR/.mcp.json", `{"mcpServers": {
+		"plain": {"command": "a"},
+		"vars": {"command": "a", "envFile": ".env"},
+		"text": {"url": "https://x.test/mcp", "headers": {"Authorization": "Bearer ${file:`+m.path("$HOME/token")+`}"}},
+		"none": {"command": "a", "envFile": "missing"}
+	}}`)
+	m.write(t, "$DIR/.env", "NODE_OPTIONS=--no-warnings\n")
+	m.write(t, "$HOME/token", "t0p-s3cret")
+	names := func() (names []string) {
+		servers, problems := m.load(t, m.options(SourceProject))
+		for _, s := range servers {
+			names = append(names, s.Name)
+		}
+		if strings.Contains(strings.Join(problems, ""), "t0p") {
+			t.Errorf("problems %q", problems)
+		}
+		return names
+	}
+	trust := func() {
+		t.Helper()
+		project := inspect(t, m)
+		if err := project.Trust(m.options().StateDir); err != nil {
+			t.Fatal(err)
+		}
+		if got := names(); !reflect.DeepEqual(got, []string{"none", "plain", "text", "vars"}) {
+			t.Errorf("trusted: %q", got)
+		}
+	}
+	trust()
+	tests := []struct {
+		name, file, text string
+		lost             string
+	}{
+		{"a file of variables", "$DIR/.env", "NODE_OPTIONS=--require=/tmp/evil.js\n", "vars"},
+		{"a file of a value", "$HOME/token", "t0p-evil", "text"},
+		{"a file that wasn't there", "$DIR/missing", "LD_PRELOAD=/tmp/evil.so", "none"},
+	}
+	for _, tc := range tests {
+		t.Run(tc.name, func(t *testing.T) {
+			m.write(t, tc.file, tc.text)
+			servers, problems := m.load(t, m.options(SourceProject))
+			for _, s := range servers {
+				if s.Name == tc.lost {
+					t.Errorf("%+v is used", s)
+				}
+			}
+			if len(servers) != 3 || !strings.Contains(strings.Join(problems, "\n"), `server "`+tc.lost+`": not used: `) {
+				t.Errorf("%d servers, problems %q", len(servers), problems)
+			}
+			if state := inspect(t, m).Files[0].State; state != trustChanged {
+				t.Errorf("it is shown as %s", state)
+			}
+			trust()
+		})
+	}
+}

@@ -245,6 +245,28 @@ func (c *conn) progressed(params json.RawMessage) {
 	}
 }
 
+// logLevels are the levels of servers' log messages, in ascending order, up to
+// the last that isn't a warning or worse. What matters to the makers of a server
+// matters a level less here.
+var logLevels = [...]struct {
+	theirs mcp.LoggingLevel
+	ours   slog.Level
+}{
+	{"debug", slog.LevelDebug - 1},
+	{"info", slog.LevelDebug},
+	{"notice", slog.LevelInfo},
+}
+
+// wantedLevel is the lowest level of log messages that get into a log.
+func wantedLevel(log *slog.Logger) mcp.LoggingLevel {
+	for _, l := range logLevels {
+		if log.Enabled(context.Background(), l.ours) {
+			return l.theirs
+		}
+	}
+	return "warning"
+}
+
 // logged logs a log message of the server
 // (https://modelcontextprotocol.io/specification/2025-11-25/server/utilities/logging).
 func (c *conn) logged(params json.RawMessage) {
@@ -257,11 +279,10 @@ func (c *conn) logged(params json.RawMessage) {
 		return
 	}
 	level := slog.LevelWarn
-	switch p.Level {
-	case "debug":
-		level = slog.LevelDebug - 1 // what it takes for debugging itself
-	case "info", "notice":
-		level = slog.LevelDebug
+	for _, l := range logLevels {
+		if string(l.theirs) == p.Level {
+			level = l.ours
+		}
 	}
 	text, ok := "", false
 	if len(p.Data) > 0 && p.Data[0] == '"' {

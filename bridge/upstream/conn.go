@@ -129,7 +129,7 @@ func (c *capture) take(result json.RawMessage) json.RawMessage {
 func newConn(name string, probe time.Duration, log *slog.Logger) *conn {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &conn{
-		name: name, log: log, probe: probe, ctx: ctx, cancel: cancel,
+		name: name, log: bounded(log), probe: probe, ctx: ctx, cancel: cancel,
 		asked:    make(map[jsonrpc.ID]*inquiry),
 		incoming: make(chan jsonrpc.Message),
 		injected: make(chan jsonrpc.Message, 1),

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 )
@@ -14,8 +13,10 @@ import (
 // count, its keys are in upper case.
 type environ map[string]string
 
-func variableKey(name string) string {
-	if runtime.GOOS == "windows" {
+// variableKey is the key of a variable. goos is the operating system, here and
+// below, as [runtime.GOOS] names it.
+func variableKey(goos, name string) string {
+	if goos == "windows" {
 		return strings.ToUpper(name)
 	}
 	return name
@@ -33,7 +34,7 @@ func (e environ) list() []string {
 // inherited reports whether a server gets the variable of the host: where
 // things are and how the user likes them, never anything that may be secret.
 // A server that needs more says so in its "env": {"TOKEN": "${TOKEN}"}.
-func inherited(key string) bool {
+func inherited(goos, key string) bool {
 	if strings.HasPrefix(key, "LC_") {
 		return true
 	}
@@ -44,28 +45,28 @@ func inherited(key string) bool {
 	case "ALLUSERSPROFILE", "APPDATA", "COMMONPROGRAMFILES", "COMSPEC", "HOMEDRIVE", "HOMEPATH", "LOCALAPPDATA",
 		"NUMBER_OF_PROCESSORS", "OS", "PATHEXT", "PROCESSOR_ARCHITECTURE", "PROGRAMDATA", "PROGRAMFILES",
 		"PROGRAMFILES(X86)", "SYSTEMDRIVE", "SYSTEMROOT", "TEMP", "TMP", "USERNAME", "USERPROFILE", "WINDIR":
-		return runtime.GOOS == "windows"
+		return goos == "windows"
 	}
 	return false
 }
 
 // serverEnviron makes the environment of a server from the host's (in the form
 // of [os.Environ]) and what is configured for it.
-func serverEnviron(host []string, configured map[string]string) environ {
+func serverEnviron(goos string, host []string, configured map[string]string) environ {
 	env := make(environ)
-	if runtime.GOOS == "windows" {
+	if goos == "windows" {
 		env["PYTHONUTF8"] = "1" // Python would write in the console's code page
 	}
 	for _, variable := range host {
 		key, value, ok := strings.Cut(variable, "=")
 		// A value that begins with () is a function that an old bash exports.
-		if key = variableKey(key); ok && inherited(key) && !strings.HasPrefix(value, "()") {
+		if key = variableKey(goos, key); ok && inherited(goos, key) && !strings.HasPrefix(value, "()") {
 			env[key] = value
 		}
 	}
-	env["PATH"] = widenPath(env["PATH"], env)
+	env["PATH"] = widenPath(goos, env["PATH"], env)
 	for key, value := range configured {
-		env[variableKey(key)] = value
+		env[variableKey(goos, key)] = value
 	}
 	return env
 }
@@ -73,10 +74,10 @@ func serverEnviron(host []string, configured map[string]string) environ {
 // widenPath appends the directories that hold npx, uvx, docker and the like on
 // many machines. A program that a desktop starts has a PATH without them, and
 // what works in the user's terminal would not work here.
-func widenPath(path string, env environ) string {
+func widenPath(goos, path string, env environ) string {
 	home := env["HOME"]
 	var more []string
-	if runtime.GOOS == "windows" {
+	if goos == "windows" {
 		home = env["USERPROFILE"]
 		more = []string{
 			filepath.Join(env["APPDATA"], "npm"),
@@ -149,7 +150,7 @@ func compareVersions(a, b string) int {
 
 // findProgram returns the path of a command in the environment it will run in.
 // Unlike [os/exec.LookPath] it searches that environment's PATH, not our own.
-func findProgram(command, dir string, env, host environ) (string, error) {
+func findProgram(goos, command, dir string, env, host environ) (string, error) {
 	if strings.ContainsRune(command, '/') || strings.ContainsRune(command, os.PathSeparator) {
 		path := command
 		if !filepath.IsAbs(path) {
@@ -159,7 +160,7 @@ func findProgram(command, dir string, env, host environ) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		if found, ok := executable(abs, env); ok {
+		if found, ok := executable(goos, abs, env); ok {
 			return found, nil
 		}
 		if _, err := os.Stat(abs); err != nil {
@@ -173,7 +174,7 @@ func findProgram(command, dir string, env, host environ) (string, error) {
 			if !filepath.IsAbs(entry) {
 				continue // a program in the current directory isn't what was meant
 			}
-			if found, ok := executable(filepath.Join(entry, command), env); ok {
+			if found, ok := executable(goos, filepath.Join(entry, command), env); ok {
 				return found, nil
 			}
 		}
@@ -182,19 +183,19 @@ func findProgram(command, dir string, env, host environ) (string, error) {
 }
 
 // executable returns the file that runs when path is started.
-func executable(path string, env environ) (string, bool) {
+func executable(goos, path string, env environ) (string, bool) {
 	isFile := func(path string) bool {
 		info, err := os.Stat(path)
-		return err == nil && !info.IsDir() && (runtime.GOOS == "windows" || info.Mode()&0o111 != 0)
+		return err == nil && !info.IsDir() && (goos == "windows" || info.Mode()&0o111 != 0)
 	}
-	if runtime.GOOS != "windows" {
+	if goos != "windows" {
 		return path, isFile(path)
 	}
 	extensions := env["PATHEXT"]
 	if extensions == "" {
 		extensions = ".COM;.EXE;.BAT;.CMD"
 	}
-	for _, ext := range filepath.SplitList(extensions) {
+	for _, ext := range strings.Split(extensions, ";") {
 		if strings.EqualFold(filepath.Ext(path), ext) && isFile(path) {
 			return path, true
 		}

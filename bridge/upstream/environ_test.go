@@ -17,7 +17,7 @@ func TestWidenPath(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	got := filepath.SplitList(widenPath("/first:/usr/bin", environ{"HOME": home}))
+	got := filepath.SplitList(widenPath("linux", "/first:/usr/bin", environ{"HOME": home}))
 	if !slices.Equal(got[:2], []string{"/first", "/usr/bin"}) {
 		t.Errorf("PATH is %q", got)
 	}
@@ -60,13 +60,50 @@ func TestFindProgram(t *testing.T) {
 		{"./nope", dir, "", "there is no program " + dir + "/nope"},
 	}
 	for _, tc := range tests {
-		got, err := findProgram(tc.command, tc.cwd, env, environ{})
+		got, err := findProgram("linux", tc.command, tc.cwd, env, environ{})
 		if got != tc.want || (err == nil) != (tc.err == "") || err != nil && !strings.Contains(err.Error(), tc.err) {
 			t.Errorf("findProgram(%q) = %q, %v", tc.command, got, err)
 		}
 	}
-	if got, err := findProgram("prog", "", environ{"PATH": "/nowhere"}, env); got != dir+"/prog" {
+	if got, err := findProgram("linux", "prog", "", environ{"PATH": "/nowhere"}, env); got != dir+"/prog" {
 		t.Errorf("without a useful PATH of its own: %q, %v", got, err)
+	}
+}
+
+// npx and its like are batch files on Windows, beside scripts of the same name that only other systems run.
+func TestFindProgramOnWindows(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"npx", "npx.cmd", "node.EXE", "tool.BAT"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	env := serverEnviron("windows", []string{"Path=" + dir, "PathExt=.EXE;.cmd;.BAT"}, nil)
+	for command, want := range map[string]string{
+		"npx": "npx.cmd", "npx.cmd": "npx.cmd", "node": "node.EXE", "tool": "tool.BAT", filepath.Join(dir, "npx"): "npx.cmd",
+	} {
+		got, err := findProgram("windows", command, "", env, environ{})
+		if err != nil || got != filepath.Join(dir, want) {
+			t.Errorf("findProgram(%q) = %q, %v, want %s", command, got, err, want)
+		}
+	}
+}
+
+// Names of variables have no case on Windows, and Python is told to write UTF-8, whatever the console's code page.
+func TestEnvironmentOnWindows(t *testing.T) {
+	host := []string{`SystemRoot=C:\Windows`, `AppData=C:\Users\Ada\AppData`, "Path=/first", "Aws_Secret_Access_Key=s3cret", "HOME=/home/ada"}
+	env := serverEnviron("windows", host, map[string]string{"Token": "t0p"})
+	path := env["PATH"]
+	delete(env, "PATH")
+	want := []string{`APPDATA=C:\Users\Ada\AppData`, "HOME=/home/ada", "PYTHONUTF8=1", `SYSTEMROOT=C:\Windows`, "TOKEN=t0p"}
+	if got := env.list(); !slices.Equal(got, want) || !strings.HasPrefix(path, "/first") {
+		t.Errorf("%q, PATH %s, want %q", got, path, want)
+	}
+	if env := serverEnviron("windows", nil, map[string]string{"PythonUTF8": "0"}); env["PYTHONUTF8"] != "0" {
+		t.Errorf("the owner's setting doesn't count: %q", env)
+	}
+	if env := serverEnviron("linux", host, nil); env["PYTHONUTF8"] != "" {
+		t.Errorf("elsewhere: %q", env)
 	}
 }
 

@@ -26,7 +26,11 @@ type UnavailableError struct {
 
 // Error returns what happened with the last lines of the server's stderr.
 func (e *UnavailableError) Error() string {
-	message := fmt.Sprintf("server %q is not available: %v", e.Server, e.Err)
+	return fmt.Sprintf("server %q is not available: %s", e.Server, e.reason())
+}
+
+func (e *UnavailableError) reason() string {
+	message := e.Err.Error()
 	if lines := lastLines(e.Stderr, 20, 2000); lines != "" {
 		message += "; the end of its stderr:\n" + lines
 	}

@@ -31,6 +31,8 @@ const (
 	noticeTimeout = 10 * time.Second
 	// farewellTimeout is how long a server may take to end a session.
 	farewellTimeout = time.Second
+	// openPatience is how long the first call waits for the server's own stream.
+	openPatience = time.Second
 	// maxResumes is how often in a row a stream is opened again that brings
 	// nothing new.
 	maxResumes = 5
@@ -70,9 +72,17 @@ func (e *statusError) Error() string {
 }
 
 // A transferError says that an HTTP request didn't come to its end.
-type transferError struct{ err error }
+type transferError struct {
+	err  error
+	dial bool // there was no connection
+}
 
-func (e *transferError) Error() string { return "the HTTP request failed: " + e.err.Error() }
+func (e *transferError) Error() string {
+	if e.dial {
+		return "it can't be reached: " + e.err.Error()
+	}
+	return "the HTTP request failed: " + e.err.Error()
+}
 
 func (e *transferError) Unwrap() error { return e.err }
 
@@ -101,6 +111,7 @@ type remote struct {
 	tasks   sync.WaitGroup // added to under mu while not stopped
 	session string         // as the server named it; empty if there is none
 	version string         // of the protocol; empty before the greeting's end
+	opening chan struct{}  // closed when the server's own stream is open, or isn't to be; nil: nobody need wait
 }
 
 func newRemote(cfg config.Server, probe time.Duration, limit int, log *slog.Logger) (*remote, error) {
@@ -193,7 +204,11 @@ func (r *remote) send(ctx context.Context, msg jsonrpc.Message, data []byte) err
 	}
 	r.notify(ctx, msg, data)
 	if ok && req.Method == "notifications/initialized" {
-		r.run(r.listen)
+		opened := make(chan struct{})
+		r.mu.Lock()
+		r.opening = opened
+		r.mu.Unlock()
+		r.run(func() { r.listen(opened) })
 	}
 	return nil
 }
@@ -206,7 +221,7 @@ func (r *remote) do(ctx context.Context, method string, body []byte, set map[str
 func (r *remote) request(ctx context.Context, method string, to *url.URL, body []byte, set map[string]string) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, method, to.String(), bytes.NewReader(body))
 	if err != nil {
-		return nil, &transferError{errors.New("its URL can't be used")}
+		return nil, &transferError{err: errors.New("its URL can't be used")}
 	}
 	if body == nil {
 		req.Body, req.GetBody, req.ContentLength = nil, nil, 0
@@ -242,11 +257,12 @@ func (r *remote) request(ctx context.Context, method string, to *url.URL, body [
 	if urlErr, ok := errors.AsType[*url.Error](err); ok {
 		err = urlErr.Err
 	}
-	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
-		err = fmt.Errorf("it can't be reached: %w", err)
-		r.conn.fail(err)
+	op, ok := errors.AsType[*net.OpError](err)
+	failure := &transferError{err: err, dial: ok && op.Op == "dial"}
+	if failure.dial {
+		r.conn.fail(failure)
 	}
-	return nil, &transferError{err}
+	return nil, failure
 }
 
 // joined derives a context that also ends with the connection.
@@ -262,7 +278,7 @@ func (r *remote) notify(ctx context.Context, msg jsonrpc.Message, data []byte) {
 	defer cancel()
 	ctx, stop := context.WithTimeout(ctx, noticeTimeout)
 	defer stop()
-	resp, err := r.do(ctx, http.MethodPost, data, r.standardHeaders(ctx, msg))
+	resp, err := r.post(ctx, r.url, data, r.standardHeaders(ctx, msg))
 	if err != nil {
 		r.conn.log.Debug("a message wasn't delivered", "error", err)
 		return
@@ -284,6 +300,9 @@ func (r *remote) call(ctx context.Context, req *jsonrpc.Request, data []byte) {
 	}
 	ctx, cancel := r.joined(ctx)
 	defer cancel()
+	if req.Method == "tools/call" {
+		r.awaitStream(ctx)
+	}
 	for resumes := 0; ; resumes++ {
 		began := time.Now()
 		err := r.exchange(ctx, req, id, data)
@@ -315,7 +334,7 @@ func (r *remote) exchange(ctx context.Context, req *jsonrpc.Request, id int64, d
 	r.mu.Lock()
 	session := r.session
 	r.mu.Unlock()
-	resp, err := r.do(ctx, http.MethodPost, data, set)
+	resp, err := r.post(ctx, r.url, data, set)
 	if err != nil {
 		return err
 	}
@@ -349,7 +368,7 @@ func (r *remote) exchange(ctx context.Context, req *jsonrpc.Request, id int64, d
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case err != nil:
-		return &transferError{err}
+		return &transferError{err: err}
 	case len(body) > r.limit:
 		return errTooLarge
 	}
@@ -409,7 +428,7 @@ func (r *remote) rejected(resp *http.Response) error {
 	if err == nil && answer.Error != nil && (answer.Error.Code != 0 || answer.Error.Message != "") {
 		return answer.Error
 	}
-	out := &statusError{code: resp.StatusCode}
+	out := &statusError{code: resp.StatusCode, hint: busyHint(resp)}
 	if kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); kind == "text/plain" {
 		out.body, _, _ = strings.Cut(strings.TrimSpace(printable(string(body[:min(len(body), 200)]))), "\n")
 	}
@@ -507,20 +526,48 @@ func (r *remote) openStream(ctx context.Context, last string) (*http.Response, e
 	if resp.StatusCode/100 != 2 || kind != "text/event-stream" {
 		resp.Body.Close()
 		if resp.StatusCode >= 500 || resp.StatusCode == http.StatusTooManyRequests {
-			return nil, &transferError{&statusError{code: resp.StatusCode}}
+			return nil, &transferError{err: &statusError{code: resp.StatusCode}}
 		}
 		return nil, &statusError{code: resp.StatusCode}
 	}
 	return resp, nil
 }
 
+// awaitStream waits until the server's own stream is open, or for a moment. Some
+// servers ask what they want to know for a call on that stream, and what they
+// send before it is open is lost: the call would wait for ever.
+func (r *remote) awaitStream(ctx context.Context) {
+	r.mu.Lock()
+	opening := r.opening
+	r.mu.Unlock()
+	if opening == nil {
+		return
+	}
+	timer := time.NewTimer(openPatience)
+	defer timer.Stop()
+	select {
+	case <-opening:
+	case <-timer.C:
+	case <-ctx.Done():
+		return
+	}
+	r.mu.Lock()
+	r.opening = nil
+	r.mu.Unlock()
+}
+
 // listen follows the stream on which the server may send what answers no
-// request. Most servers have none.
-func (r *remote) listen() {
+// request. Most servers have none. It closes opened when it has been tried to
+// open it.
+func (r *remote) listen(opened chan<- struct{}) {
 	at := streamPosition{retry: time.Second}
 	for attempts := 0; attempts < maxResumes; attempts++ {
 		began, before := time.Now(), at.last
 		resp, err := r.openStream(r.ctx, at.last)
+		if opened != nil {
+			close(opened)
+			opened = nil
+		}
 		if err == nil {
 			if attempts > 0 && at.last == "" {
 				r.missed()

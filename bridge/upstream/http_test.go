@@ -146,13 +146,16 @@ func TestHTTP(t *testing.T) {
 // into an error.
 func TestHTTPHeaders(t *testing.T) {
 	var mu sync.Mutex
-	seen := make(map[string]int)
+	seen, names := make(map[string]int), make(map[string]bool)
 	inner := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server {
 		return remoteServer(t, &mcp.ServerOptions{SupportedProtocolVersions: []string{"2025-11-25"}})
 	}, nil)
 	web := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		mu.Lock()
 		seen[r.Method+" "+r.Header.Get("Authorization")+" "+r.Header.Get("X-Team")]++
+		for name := range r.Header {
+			names[name] = true
+		}
 		mu.Unlock()
 		if r.Header.Get("Authorization") != "Bearer t0p" {
 			http.Error(w, "who are you", http.StatusUnauthorized)
@@ -173,6 +176,14 @@ func TestHTTPHeaders(t *testing.T) {
 	for key, n := range seen {
 		if !strings.HasSuffix(key, " Bearer t0p a") {
 			t.Errorf("%d requests %s", n, key)
+		}
+	}
+	// It learns nothing else of us, nor of whoever calls us.
+	known := []string{"Accept", "Accept-Encoding", "Authorization", "Content-Length", "Content-Type", "Mcp-Method", "Mcp-Name",
+		"Mcp-Protocol-Version", "Mcp-Session-Id", "User-Agent", "X-Team"}
+	for name := range names {
+		if !slices.Contains(known, name) {
+			t.Errorf("it gets the header %s", name)
 		}
 	}
 	if seen["DELETE Bearer t0p a"] != 1 {
@@ -346,6 +357,35 @@ func noStream(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.Statu
 
 // A stream that the server closes before the answer is taken up again where it
 // broke off, when the server says.
+// What a server asks on its own stream isn't lost because the stream opens after the first call. Where it doesn't
+// open, calls go on.
+func TestHTTPCallsWaitForTheServersOwnStream(t *testing.T) {
+	for name, opens := range map[string]bool{"opens late": true, "never opens": false} {
+		t.Run(name, func(t *testing.T) {
+			server := remoteServer(t, &mcp.ServerOptions{SupportedProtocolVersions: []string{"2025-11-25"}})
+			inner := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil)
+			var open atomic.Bool
+			m := start(t, Options{}, remoteConfig(serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				body, _ := io.ReadAll(r.Body)
+				r.Body = io.NopCloser(strings.NewReader(string(body)))
+				switch {
+				case r.Method == http.MethodGet && opens:
+					time.Sleep(100 * time.Millisecond)
+					open.Store(true)
+				case r.Method == http.MethodGet:
+					<-r.Context().Done()
+					return
+				case strings.Contains(string(body), `"tools/call"`) && opens && !open.Load():
+					t.Error("the call comes before the stream is open")
+				}
+				inner.ServeHTTP(w, r)
+			})).URL))
+			call(t, m, "echo", "{}")
+			call(t, m, "echo", "{}")
+		})
+	}
+}
+
 func TestHTTPStreamIsResumed(t *testing.T) {
 	var id atomic.Value
 	var asked sync.Map
@@ -456,16 +496,17 @@ func TestParamHeaders(t *testing.T) {
 		"region":{"type":"string","x-mcp-header":"Region"},
 		"count":{"type":"integer","x-mcp-header":"Count"},
 		"dry":{"type":"boolean","x-mcp-header":"Dry"},
-		"bad":{"type":"string","x-mcp-header":"a b"},
+		"maybe":{"type":["string","null"],"x-mcp-header":"Maybe"},
 		"in":{"type":"object","properties":{"deep":{"type":"string","x-mcp-header":"Deep"}}},
 		"plain":{"type":"string"}}}`)
 	tests := []struct{ args, want string }{
 		{`{}`, ``},
-		{`{"region":"eu","count":3,"dry":false,"bad":"x","plain":"y"}`, `Count=3 Dry=false Region=eu`},
+		{`{"region":"eu","count":3,"dry":false,"maybe":"x","plain":"y"}`, `Count=3 Dry=false Maybe=x Region=eu`},
 		{`{"region":" eu","count":1.5,"dry":null}`, `Region==?base64?IGV1?=`},
 		{`{"region":"=?base64?eA==?=","count":9007199254740993}`, `Region==?base64?PT9iYXNlNjQ/ZUE9PT89?=`},
 		{`{"region":"ü\r\n","count":1e3}`, `Count=1000 Region==?base64?w7wNCg==?=`},
 		{`{"in":{"deep":"x"}}`, `Deep=x`},
+		{`{"in":"x","maybe":null}`, ``},
 		{`[]`, ``},
 	}
 	for _, tc := range tests {
@@ -479,5 +520,36 @@ func TestParamHeaders(t *testing.T) {
 		if got := strings.Join(got, " "); got != tc.want {
 			t.Errorf("%s: %s, want %s", tc.args, got, tc.want)
 		}
+	}
+}
+
+func TestHeaderAnnotationsThatAreWrong(t *testing.T) {
+	tests := []struct{ name, schema, want string }{
+		{"no name", `{"properties":{"a":{"type":"string","x-mcp-header":""}}}`, "isn't a name"},
+		{"no string", `{"properties":{"a":{"type":"string","x-mcp-header":7}}}`, "isn't a name"},
+		{"a space", `{"properties":{"a":{"type":"string","x-mcp-header":"A b"}}}`, "isn't a name"},
+		{"not ASCII", `{"properties":{"a":{"type":"string","x-mcp-header":"Région"}}}`, "isn't a name"},
+		{"number", `{"properties":{"a":{"type":"number","x-mcp-header":"A"}}}`, "isn't allowed"},
+		{"object", `{"properties":{"a":{"type":"object","x-mcp-header":"A"}}}`, "isn't allowed"},
+		{"null", `{"properties":{"a":{"type":"null","x-mcp-header":"A"}}}`, "isn't allowed"},
+		{"any", `{"properties":{"a":{"x-mcp-header":"A"}}}`, "isn't allowed"},
+		{"twice", `{"properties":{"a":{"type":"string","x-mcp-header":"A"},"b":{"properties":{"c":{"type":"string","x-mcp-header":"a"}}}}}`, "second time"},
+		{"the whole", `{"type":"string","x-mcp-header":"A"}`, "can't be told"},
+		{"in a list", `{"properties":{"a":{"items":{"type":"string","x-mcp-header":"A"}}}}`, "can't be told"},
+		{"in one of several", `{"anyOf":[{"properties":{"a":{"type":"string","x-mcp-header":"A"}}}]}`, "can't be told"},
+		{"in a definition", `{"$defs":{"a":{"type":"string","x-mcp-header":"A"}}}`, "can't be told"},
+		{"a property of that name", `{"properties":{"x-mcp-header":{"type":"string"}}}`, ""},
+		{"a value", `{"properties":{"a":{"default":{"x-mcp-header":""}}}}`, ""},
+		{"no schema", `true`, ""},
+	}
+	for _, tc := range tests {
+		t.Run(tc.name, func(t *testing.T) {
+			switch _, err := headerParams(json.RawMessage(tc.schema)); {
+			case tc.want == "" && err != nil:
+				t.Error(err)
+			case tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)):
+				t.Errorf("err = %v, want … %s", err, tc.want)
+			}
+		})
 	}
 }

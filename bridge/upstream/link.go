@@ -1,3 +1,5 @@
+//lint:file-ignore SA1019 Log messages of servers are deprecated, but in use for years to come.
+
 package upstream
 
 import (
@@ -7,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -57,15 +60,17 @@ type greeting struct {
 	sse    bool          // over the transport HTTP with SSE
 	probe  time.Duration // how long server/discover may take
 	offers *mcp.ClientCapabilities
+	timing *Timing // gets how long it took
 }
 
-// dial starts the server and greets it. The error is an [UnavailableError].
-func (s *server) dial(offers *mcp.ClientCapabilities) (*link, error) {
+// dial starts the server and greets it, and says how long that took. The error
+// is an [UnavailableError].
+func (s *server) dial(offers *mcp.ClientCapabilities, timing *Timing) (*link, error) {
 	ctx, cancel := context.WithTimeoutCause(s.ctx, s.opts.StartTimeout,
 		fmt.Errorf("it didn't answer the greeting within %v of its start", s.opts.StartTimeout))
 	defer cancel()
 	s.mu.Lock()
-	way := greeting{legacy: s.legacy, sse: s.sse, probe: s.opts.ProbeTimeout, offers: offers}
+	way := greeting{legacy: s.legacy, sse: s.sse, probe: s.opts.ProbeTimeout, offers: offers, timing: timing}
 	s.mu.Unlock()
 	if s.cfg.Transport == config.TransportSSE {
 		way.legacy, way.sse = true, true
@@ -78,20 +83,20 @@ func (s *server) dial(offers *mcp.ClientCapabilities) (*link, error) {
 	case seen.timedOut && refused(err):
 		// It doesn't want the older greeting, or not after server/discover,
 		// which it has read by now. So it was only slow to start.
-		patient := greeting{probe: s.opts.ProbeTimeout + 2*time.Since(began), offers: offers}
+		patient := greeting{probe: s.opts.ProbeTimeout + 2*time.Since(began), offers: offers, timing: timing}
 		if slow, _, again := s.greet(ctx, patient); again == nil {
 			l, seen, err = slow, discover{}, nil
 		}
 	case s.cfg.URL != "":
 		// The specification has clients try the older transport then.
 		if !way.sse && notFound(err) {
-			if old, _, again := s.greet(ctx, greeting{legacy: true, sse: true, offers: offers}); again == nil {
+			if old, _, again := s.greet(ctx, greeting{legacy: true, sse: true, offers: offers, timing: timing}); again == nil {
 				l, way.sse, err = old, true, nil
 			}
 		}
 	case !seen.answered && !seen.timedOut:
 		// It gave up at the first message that it didn't know.
-		l, seen, err = s.greet(ctx, greeting{legacy: true, offers: offers})
+		l, seen, err = s.greet(ctx, greeting{legacy: true, offers: offers, timing: timing})
 		seen.timedOut = err == nil
 	}
 	if err != nil {
@@ -139,8 +144,8 @@ func (s *server) open(ctx context.Context, way greeting) (*link, error) {
 		}
 		return l, nil
 	}
-	env := serverEnviron(s.opts.Environ, s.cfg.Env)
-	path, err := findProgram(s.cfg.Command, s.cfg.Cwd, env, serverEnviron(s.opts.Environ, nil))
+	env := serverEnviron(runtime.GOOS, s.opts.Environ, s.cfg.Env)
+	path, err := findProgram(runtime.GOOS, s.cfg.Command, s.cfg.Cwd, env, serverEnviron(runtime.GOOS, s.opts.Environ, nil))
 	if err != nil {
 		return nil, err
 	}
@@ -157,7 +162,10 @@ func (s *server) open(ctx context.Context, way greeting) (*link, error) {
 
 // greet starts the server and greets it once.
 func (s *server) greet(ctx context.Context, way greeting) (*link, discover, error) {
+	began := time.Now()
+	way.timing.Failed = PhaseStart
 	l, err := s.open(ctx, way)
+	way.timing.Start += time.Since(began)
 	if err != nil {
 		if ctx.Err() != nil && !errors.Is(err, ErrClosed) {
 			err = context.Cause(ctx)
@@ -166,6 +174,9 @@ func (s *server) greet(ctx context.Context, way greeting) (*link, discover, erro
 	}
 	stop := context.AfterFunc(ctx, func() { l.conn.fail(context.Cause(ctx)) })
 	defer stop()
+	began = time.Now()
+	way.timing.Failed = PhaseHandshake
+	defer func() { way.timing.Handshake += time.Since(began) }()
 	var version string
 	if way.legacy {
 		version = legacyVersion
@@ -176,6 +187,7 @@ func (s *server) greet(ctx context.Context, way greeting) (*link, discover, erro
 	})
 	seen := l.conn.discovered()
 	if err == nil {
+		way.timing.Failed = ""
 		return l, seen, nil
 	}
 	var (
@@ -208,7 +220,7 @@ func (l *link) client(offers *mcp.ClientCapabilities) *mcp.Client {
 	return mcp.NewClient(
 		&mcp.Implementation{Name: l.server.opts.ClientName, Version: l.server.opts.Version},
 		&mcp.ClientOptions{
-			Logger: l.server.log,
+			Logger: l.conn.log,
 			// Nothing is offered that isn't there; the SDK's default offers
 			// roots. What is offered is seen to by conn.
 			Capabilities: offers,
@@ -218,6 +230,28 @@ func (l *link) client(offers *mcp.ClientCapabilities) *mcp.Client {
 			// It would answer with handlers that it hasn't got; see call.
 			MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true},
 		})
+}
+
+// logs reports whether the server says that it has log messages.
+func (l *link) logs() bool {
+	greeting := l.session.InitializeResult()
+	return greeting != nil && greeting.Capabilities != nil && greeting.Capabilities.Logging != nil
+}
+
+// askForLog has a server send its log messages, which many don't unasked. In
+// newer versions each call asks for its own.
+func (l *link) askForLog(ctx context.Context) {
+	if !l.logs() || l.session.InitializeResult().ProtocolVersion > legacyVersion {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, l.server.opts.ListTimeout)
+	defer cancel()
+	err := guarded(func() error {
+		return l.session.SetLoggingLevel(ctx, &mcp.SetLoggingLevelParams{Level: wantedLevel(l.conn.log)})
+	})
+	if err != nil {
+		l.conn.log.Debug("it can't be asked for its log", "error", err)
+	}
 }
 
 // close ends the link and the server's process with it. What is in flight
@@ -289,6 +323,9 @@ func (l *link) round(ctx context.Context, client Client, params *mcp.CallToolPar
 			meta = mcp.Meta{}
 		}
 		meta[mcp.MetaKeyClientCapabilities] = wireCapabilities(offered(client))
+		if l.logs() {
+			meta[mcp.MetaKeyLogLevel] = wantedLevel(l.conn.log)
+		}
 		params.SetMeta(meta)
 	}
 	var result *mcp.CallToolResult

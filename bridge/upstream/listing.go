@@ -143,6 +143,9 @@ func (l *link) fetch(ctx context.Context) ([]catalog.Tool, error) {
 		}
 		for _, text := range page {
 			tool, err := catalog.ParseTool(text)
+			if err == nil && l.mirrors() {
+				err = checkHeaders(tool)
+			}
 			size += tool.Size()
 			switch {
 			case err != nil:
@@ -169,6 +172,20 @@ func (l *link) fetch(ctx context.Context) ([]catalog.Tool, error) {
 	}
 	log.Warn("left out tools: their list has too many pages", "limit", maxPages)
 	return list, nil
+}
+
+// mirrors reports whether calls of the server repeat arguments in headers.
+func (l *link) mirrors() bool {
+	greeting := l.session.InitializeResult()
+	return l.server.cfg.URL != "" && greeting != nil && greeting.ProtocolVersion >= standardHeadersVersion
+}
+
+// checkHeaders returns an error for a tool that mustn't be called over HTTP.
+func checkHeaders(tool catalog.Tool) error {
+	if _, err := headerParams(tool.InputSchema); err != nil {
+		return fmt.Errorf("tool %q: %w", tool.Name, err)
+	}
+	return nil
 }
 
 // page reads one page of the list of tools, each as the server spelled it, and

@@ -254,6 +254,45 @@ func (m *Manager) Refresh(ctx context.Context, server string) ([]catalog.Tool, e
 	return s.listed(ctx, true)
 }
 
+// The phases of making a server usable, see [Timing].
+const (
+	PhaseStart     = "start"     // of its process; nothing for a remote server
+	PhaseHandshake = "handshake" // to the end of the greeting
+	PhaseList      = "list"      // of its tools, all pages
+)
+
+// A Timing says how long each phase of making a server usable took, 0 if it
+// wasn't reached or was over already. What had to be tried again is counted in.
+type Timing struct {
+	Start, Handshake, List time.Duration
+
+	Failed string // the phase that failed; empty if none did
+}
+
+// Total is how long all took.
+func (t Timing) Total() time.Duration { return t.Start + t.Handshake + t.List }
+
+// Probe is as [Manager.Refresh], and says how long it took. If nobody else uses
+// the server, the times are those of this call.
+func (m *Manager) Probe(ctx context.Context, server string) ([]catalog.Tool, Timing, error) {
+	s, err := m.server(server)
+	if err != nil {
+		return nil, Timing{}, err
+	}
+	return s.probe(ctx)
+}
+
+// Failure returns why a server couldn't be used when it was last tried, in this
+// or another process, if nothing has gone well since. A server whose
+// [Info].Status is [StatusFailed] failed in this one.
+func (m *Manager) Failure(server string) (catalog.Failure, bool) {
+	s, err := m.server(server)
+	if err != nil {
+		return catalog.Failure{}, false
+	}
+	return s.record.Failure()
+}
+
 // Known returns the tools that a server listed last, without asking or starting
 // it. It reports false if that isn't known. They must not be modified; as long
 // as they are the same, so is the slice.

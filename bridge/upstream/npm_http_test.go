@@ -3,7 +3,6 @@ package upstream
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -15,20 +14,13 @@ import (
 	"time"
 
 	"codeexec/bridge/config"
-	"codeexec/testdata/npm"
 )
 
 // The reference server over both HTTP transports.
 func TestServerFromNPMOverHTTP(t *testing.T) {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+	bin := npmBin(t)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
-	bin, err := npm.Bin(ctx)
-	if errors.Is(err, npm.ErrNoNode) {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
 	tests := []struct{ mode, path, transport string }{
 		{"streamableHttp", "/mcp", config.TransportHTTP},
 		{"sse", "/sse", config.TransportSSE},

@@ -3,7 +3,6 @@ package upstream
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,20 +12,13 @@ import (
 
 	"codeexec/bridge/catalog"
 	"codeexec/bridge/config"
-	"codeexec/testdata/npm"
 )
 
 // The servers that everybody starts with, as npm has them.
 func TestServersFromNPM(t *testing.T) {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+	bin := npmBin(t)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
-	bin, err := npm.Bin(ctx)
-	if errors.Is(err, npm.ErrNoNode) {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)

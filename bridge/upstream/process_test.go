@@ -5,7 +5,6 @@ package upstream
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -17,7 +16,6 @@ import (
 	"time"
 
 	"codeexec/bridge/config"
-	"codeexec/testdata/npm"
 )
 
 // alive reports whether a process exists and isn't a zombie.
@@ -234,13 +232,7 @@ func TestASupervisedProgramThatCantBeStarted(t *testing.T) {
 
 // npx starts npm, which starts a shell, which starts node.
 func TestNPXLeavesNothing(t *testing.T) {
-	bin, err := npm.Bin(limit(t))
-	if errors.Is(err, npm.ErrNoNode) {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	bin := npmBin(t)
 	m := start(t, Options{StartTimeout: time.Minute}, config.Server{
 		Name: "stub", Command: "npx", Args: []string{"--no-install", "mcp-server-everything"},
 		Cwd: filepath.Dir(filepath.Dir(bin)),

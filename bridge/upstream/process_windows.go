@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"os/exec"
+	"path/filepath"
 	"unsafe"
 
 	"golang.org/x/sys/windows"
@@ -31,6 +32,12 @@ func (g *group) start(cmd *exec.Cmd, _ bool) error {
 		return err
 	}
 	cmd.SysProcAttr = &windows.SysProcAttr{HideWindow: true, CreationFlags: windows.CREATE_NEW_PROCESS_GROUP}
+	if isBatch(cmd.Path) {
+		if err := interpret(cmd); err != nil {
+			windows.CloseHandle(job)
+			return err
+		}
+	}
 	if err := cmd.Start(); err != nil {
 		windows.CloseHandle(job)
 		return err
@@ -42,6 +49,21 @@ func (g *group) start(cmd *exec.Cmd, _ bool) error {
 		return err
 	}
 	g.job = job
+	return nil
+}
+
+// interpret has a batch file run by cmd.exe.
+func interpret(cmd *exec.Cmd) error {
+	system, err := windows.GetSystemDirectory()
+	if err != nil {
+		return err
+	}
+	interpreter := filepath.Join(system, "cmd.exe")
+	line, err := batchLine(interpreter, cmd.Path, cmd.Args[1:])
+	if err != nil {
+		return err
+	}
+	cmd.Path, cmd.SysProcAttr.CmdLine = interpreter, line
 	return nil
 }
 

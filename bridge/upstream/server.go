@@ -38,8 +38,9 @@ type server struct {
 	rests    time.Time // until when it isn't started, since it failed too often
 	uses     int       // calls and listings that want it
 	idle     *time.Timer
-	legacy   bool // it doesn't take server/discover well
-	sse      bool // its URL knows only the older transport
+	timing   Timing // of the last start
+	legacy   bool   // it doesn't take server/discover well
+	sse      bool   // its URL knows only the older transport
 }
 
 // An attempt is a start that several callers wait for.
@@ -222,6 +223,14 @@ func (s *server) failed(err error) {
 	}
 }
 
+// reason says why a server failed, without its name.
+func reason(err error) string {
+	if unavailable, ok := errors.AsType[*UnavailableError](err); ok {
+		return unavailable.reason()
+	}
+	return err.Error()
+}
+
 // resting says why the server isn't started now. The caller must hold s.mu.
 func (s *server) resting(rest time.Duration) error {
 	cause, stderr := s.err, ""
@@ -251,25 +260,32 @@ func (s *server) start(a *attempt, last *link, delay time.Duration) {
 	case <-time.After(delay):
 	case <-s.ctx.Done():
 	}
-	l, err := s.dial(a.offers)
+	var timing Timing
+	l, err := s.dial(a.offers, &timing)
 	s.mu.Lock()
+	s.timing = timing
 	s.attempt = nil
 	s.link = l
 	s.err = nil
 	if err != nil {
 		s.failed(err)
-		if s.ctx.Err() == nil {
-			s.log.Warn("server could not be started", "error", err)
-		}
 	}
 	s.watchIdle()
 	s.mu.Unlock()
+	switch {
+	case err == nil:
+		s.record.Started()
+	case s.ctx.Err() == nil:
+		s.log.Warn("server could not be started", "error", err)
+		s.record.Fail(catalog.Failure{At: time.Now(), Reason: reason(err)})
+	}
 	a.link, a.err = l, err
 	close(a.done)
 	if err != nil {
 		return
 	}
 
+	s.tasks.Go(func() { l.askForLog(s.ctx) })
 	l.follow(s.ctx)
 	err = nil
 	switch {
@@ -281,6 +297,7 @@ func (s *server) start(a *attempt, last *link, delay time.Duration) {
 	default:
 		err = l.failure()
 		s.log.Warn("server crashed", "error", err)
+		s.record.Fail(catalog.Failure{At: time.Now(), Reason: reason(err), Crashed: true})
 	}
 	s.mu.Lock()
 	s.link, s.last = nil, l
@@ -299,6 +316,7 @@ func (s *server) answered() {
 	s.failures = 0
 	s.rests = time.Time{}
 	s.mu.Unlock()
+	s.record.Answered()
 }
 
 // isRunning reports whether there is a link to the server that isn't broken.
@@ -331,6 +349,35 @@ func (s *server) listed(ctx context.Context, fresh bool) (tools []catalog.Tool, 
 		return err
 	})
 	return tools, err
+}
+
+// probe returns the tools that the server itself lists, and how long what led to
+// them took, see [Manager.Probe].
+func (s *server) probe(ctx context.Context) (tools []catalog.Tool, timing Timing, err error) {
+	s.enter()
+	defer s.leave()
+	running := s.isRunning()
+	err = s.linked(ctx, func(l *link) error {
+		began := time.Now()
+		list, err := l.list(ctx, true)
+		timing = Timing{List: time.Since(began)}
+		if err != nil {
+			timing.Failed = PhaseList
+			return err
+		}
+		tools = list.tools
+		return nil
+	})
+	if running {
+		return tools, timing, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	timing.Start, timing.Handshake = s.timing.Start, s.timing.Handshake
+	if timing.Failed == "" && err != nil {
+		timing.Failed = s.timing.Failed
+	}
+	return tools, timing, err
 }
 
 // tool returns a tool, see [Manager.Tool].

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"net/url"
 	"time"
 
@@ -96,7 +95,7 @@ func (s *sse) readAll(events *eventReader) {
 func (s *sse) send(ctx context.Context, msg jsonrpc.Message, data []byte) error {
 	req, ok := msg.(*jsonrpc.Request)
 	if !ok || !req.IsCall() {
-		if err := s.post(ctx, noticeTimeout, data); err != nil {
+		if err := s.deliver(ctx, noticeTimeout, data); err != nil {
 			s.conn.log.Debug("a message wasn't delivered", "error", err)
 		}
 		return nil
@@ -104,15 +103,15 @@ func (s *sse) send(ctx context.Context, msg jsonrpc.Message, data []byte) error 
 	s.run(func() {
 		id, ok := req.ID.Raw().(int64)
 		// The answer comes by the stream, so that the POST ends at once.
-		if err := s.post(ctx, 0, data); err != nil && ok {
+		if err := s.deliver(ctx, 0, data); err != nil && ok {
 			s.conn.refuse(id, err)
 		}
 	})
 	return nil
 }
 
-// post sends a message; timeout 0 is none.
-func (s *sse) post(ctx context.Context, timeout time.Duration, data []byte) error {
+// deliver posts a message; timeout 0 is none.
+func (s *sse) deliver(ctx context.Context, timeout time.Duration, data []byte) error {
 	ctx, cancel := s.joined(ctx)
 	defer cancel()
 	if timeout > 0 {
@@ -120,7 +119,7 @@ func (s *sse) post(ctx context.Context, timeout time.Duration, data []byte) erro
 		ctx, stop = context.WithTimeout(ctx, timeout)
 		defer stop()
 	}
-	resp, err := s.request(ctx, http.MethodPost, s.endpoint, data, nil)
+	resp, err := s.post(ctx, s.endpoint, data, nil)
 	if err != nil {
 		return err
 	}

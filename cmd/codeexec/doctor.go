@@ -131,10 +131,10 @@ func (d *doctor) servers(ctx context.Context, s settings, set config.Set) (err e
 	for _, p := range probeAll(ctx, manager, names) {
 		check := "server " + p.name
 		if p.err != nil {
-			d.fail(check, "can't be used", p.err.Error())
+			d.fail(check, p.status(), p.err.Error())
 			continue
 		}
-		d.ok(check, "%d tools in %s", p.tools, milliseconds(p.took))
+		d.ok(check, "%d tools in %s", p.tools, milliseconds(p.timing.Total()))
 	}
 	return nil
 }

@@ -10,9 +10,11 @@ import (
 	"strconv"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"codeexec/bridge/catalog"
 	"codeexec/bridge/config"
 	"codeexec/bridge/upstream"
 )
@@ -25,7 +27,7 @@ func newServersCommand(std streams, env environment) *cobra.Command {
 		Short: "List the MCP servers that scripts may call",
 		Long: `List the MCP servers that scripts may call, and what is wrong with their
 configuration. No server is started: the number of tools is what a server had
-when it last ran.
+when it last ran, and one that failed then is shown with the reason.
 
 Servers are defined, and the first definition of a name wins, by
 
@@ -52,14 +54,19 @@ clients have can also be copied once, by "servers import".`,
 				return err
 			}
 			manager := openManager(settings, set, logger)
-			infos := manager.Servers()
+			var servers []listed
+			for i, info := range manager.Servers() {
+				s := listed{Info: info, source: set.Servers[i].Source}
+				s.failure, s.failed = manager.Failure(info.Name)
+				servers = append(servers, s)
+			}
 			if err := closeManager(cmd.Context(), manager); err != nil {
 				return err
 			}
 			if asJSON {
-				return printServersJSON(std.out, set, infos)
+				return printServersJSON(std.out, servers, set.Problems)
 			}
-			return printServers(std.out, set, infos)
+			return printServers(std.out, servers, set.Problems)
 		},
 	}
 	flags.register(cmd)
@@ -68,25 +75,49 @@ clients have can also be copied once, by "servers import".`,
 	return cmd
 }
 
-// printServers prints a table, and the problems below. infos and set.Servers are of the same order.
-func printServers(w io.Writer, set config.Set, infos []upstream.Info) error {
-	if len(infos) == 0 {
+// listed is a server as it is shown.
+type listed struct {
+	upstream.Info
+	source  string
+	failure catalog.Failure // of any process
+	failed  bool            // whether there is one
+}
+
+// status is what the table shows. A server that isn't running can still be known not to work.
+func (s listed) status() string {
+	if s.failed && s.Status == upstream.StatusIdle {
+		return upstream.StatusFailed
+	}
+	return s.Status
+}
+
+// printServers prints a table, and what is wrong below.
+func printServers(w io.Writer, servers []listed, problems []config.Problem) error {
+	if len(servers) == 0 {
 		fmt.Fprintln(w, `No servers. Define some in the state directory, or see "codeexec servers import --help".`)
 	} else {
 		table := newTable(w)
 		fmt.Fprintln(table, "NAME\tSOURCE\tTRANSPORT\tSTATUS\tTOOLS")
-		for i, info := range infos {
+		for _, s := range servers {
 			tools := "-"
-			if info.Tools >= 0 {
-				tools = strconv.Itoa(info.Tools)
+			if s.Tools >= 0 {
+				tools = strconv.Itoa(s.Tools)
 			}
-			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", info.Name, shortPath(set.Servers[i].Source), info.Transport, info.Status, tools)
+			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", s.Name, shortPath(s.source), s.Transport, s.status(), tools)
 		}
 		if err := table.Flush(); err != nil {
 			return err
 		}
 	}
-	printProblems(w, set.Problems)
+	title := "\nFailed when they were last used:\n"
+	for _, s := range servers {
+		if s.failed && s.Status != upstream.StatusDisabled {
+			when := s.failure.At.Local().Format(time.DateTime)
+			fmt.Fprintf(w, "%s  %s, %s: %s\n", title, s.Name, when, strings.ReplaceAll(s.failure.Reason, "\n", "\n    "))
+			title = ""
+		}
+	}
+	printProblems(w, problems)
 	return nil
 }
 
@@ -108,15 +139,16 @@ func printProblems(w io.Writer, problems []config.Problem) {
 	}
 }
 
-func printServersJSON(w io.Writer, set config.Set, infos []upstream.Info) error {
+func printServersJSON(w io.Writer, servers []listed, problems []config.Problem) error {
 	type server struct {
-		Name        string `json:"name"`
-		Alias       string `json:"alias"`
-		Source      string `json:"source"`
-		Transport   string `json:"transport"`
-		Status      string `json:"status"`
-		Tools       *int   `json:"tools,omitempty"`
-		Description string `json:"description,omitempty"`
+		Name        string           `json:"name"`
+		Alias       string           `json:"alias"`
+		Source      string           `json:"source"`
+		Transport   string           `json:"transport"`
+		Status      string           `json:"status"`
+		Tools       *int             `json:"tools,omitempty"`
+		Description string           `json:"description,omitempty"`
+		Failure     *catalog.Failure `json:"failure,omitempty"`
 	}
 	type problem struct {
 		File    string `json:"file"`
@@ -128,14 +160,17 @@ func printServersJSON(w io.Writer, set config.Set, infos []upstream.Info) error 
 		Servers  []server  `json:"servers"`
 		Problems []problem `json:"problems"`
 	}{[]server{}, []problem{}}
-	for i, info := range infos {
-		s := server{info.Name, info.Alias, set.Servers[i].Source, info.Transport, info.Status, nil, info.Description}
-		if info.Tools >= 0 {
-			s.Tools = &info.Tools
+	for _, s := range servers {
+		shown := server{s.Name, s.Alias, s.source, s.Transport, s.status(), nil, s.Description, nil}
+		if s.Tools >= 0 {
+			shown.Tools = &s.Tools
 		}
-		all.Servers = append(all.Servers, s)
+		if s.failed {
+			shown.Failure = &s.failure
+		}
+		all.Servers = append(all.Servers, shown)
 	}
-	for _, p := range set.Problems {
+	for _, p := range problems {
 		all.Problems = append(all.Problems, problem(p))
 	}
 	encoder := json.NewEncoder(w)

@@ -25,7 +25,9 @@ func newServersTestCommand(std streams, env environment) *cobra.Command {
 		Use:   "test [NAME...]",
 		Short: "Start servers, and list their tools",
 		Long: `Start servers, greet them, list their tools, and stop them again; without a
-name, all that aren't disabled. The time is that from the start to the list.
+name, all that aren't disabled. The times are those of the three phases: the
+start of the process, the handshake, which is over once the server has loaded
+itself and answered, and the list of its tools.
 
 The exit code is 1 if a server can't be used.`,
 		RunE: func(cmd *cobra.Command, names []string) (err error) {
@@ -50,13 +52,9 @@ The exit code is 1 if a server can't be used.`,
 				return err
 			}
 			table := newTable(std.out)
-			fmt.Fprintln(table, "NAME\tSTATUS\tTOOLS\tTIME")
+			fmt.Fprintln(table, "NAME\tSTATUS\tTOOLS\tSTART\tHANDSHAKE\tLIST\tTOTAL")
 			for _, p := range probes {
-				status, tools := "ok", strconv.Itoa(p.tools)
-				if p.err != nil {
-					status, tools = "failed", "-"
-				}
-				fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", p.name, status, tools, milliseconds(p.took))
+				fmt.Fprintln(table, strings.Join(p.row(), "\t"))
 			}
 			if err := table.Flush(); err != nil {
 				return err
@@ -78,10 +76,39 @@ The exit code is 1 if a server can't be used.`,
 
 // A probe is what became of one server.
 type probe struct {
-	name  string
-	tools int
-	took  time.Duration
-	err   error
+	name   string
+	tools  int
+	timing upstream.Timing
+	err    error
+}
+
+// status says in a word or two how far it got.
+func (p probe) status() string {
+	switch {
+	case p.err == nil:
+		return "ok"
+	case p.timing.Failed == "":
+		return "failed"
+	}
+	return p.timing.Failed + " failed"
+}
+
+// row returns the line of the table. Phases that weren't reached have no time.
+func (p probe) row() []string {
+	tools, reached := strconv.Itoa(p.tools), 3
+	if p.err != nil {
+		reached = slices.Index([]string{upstream.PhaseStart, upstream.PhaseHandshake, upstream.PhaseList}, p.timing.Failed) + 1
+		tools = "-"
+	}
+	row := []string{p.name, p.status(), tools}
+	for i, took := range []time.Duration{p.timing.Start, p.timing.Handshake, p.timing.List} {
+		if i < reached {
+			row = append(row, milliseconds(took))
+		} else {
+			row = append(row, "-")
+		}
+	}
+	return append(row, milliseconds(p.timing.Total()))
 }
 
 // probeAll starts servers, in any order, and returns the outcomes in that of names.
@@ -93,9 +120,8 @@ func probeAll(ctx context.Context, manager *upstream.Manager, names []string) []
 		running.Go(func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
-			start := time.Now()
-			tools, err := manager.Refresh(ctx, name)
-			probes[i] = probe{name, len(tools), time.Since(start), err}
+			tools, timing, err := manager.Probe(ctx, name)
+			probes[i] = probe{name, len(tools), timing, err}
 		})
 	}
 	running.Wait()

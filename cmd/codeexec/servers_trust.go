@@ -20,9 +20,9 @@ func newServersTrustCommand(std streams, env environment) *cobra.Command {
 by default the working directory, and show them. They are started as programs of
 yours, with your rights: look at them first, with --dry-run.
 
-The files count as long as they stay as they are. After a change, or when a
-further one appears, this has to be said again. The programs that they name are
-not looked at.`,
+The files count as long as they stay as they are, and the files of variables that
+they name too. After a change, or when a further one appears, this has to be said
+again. The programs that they name are not looked at.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return usagef(cmd, "one directory at a time: %q is too much", args[1])
@@ -81,7 +81,11 @@ func printProject(w io.Writer, project *config.Project) error {
 				fmt.Fprintf(table, "  %s\t-\t%s\n", s.Name, s.Problem)
 				continue
 			}
-			fmt.Fprintf(table, "  %s\t%s\t%s\n", s.Name, s.Transport, s.Target)
+			target := s.Target
+			if s.EnvFile != "" {
+				target += " (variables from " + s.EnvFile + ")"
+			}
+			fmt.Fprintf(table, "  %s\t%s\t%s\n", s.Name, s.Transport, target)
 		}
 		if err := table.Flush(); err != nil {
 			return err
