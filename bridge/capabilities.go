@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"codeexec/bridge/artifact"
 	_ "embed"
 	"fmt"
 	"strings"
@@ -21,7 +22,7 @@ func capabilitiesText(opts Options) string {
 	data := struct {
 		Timeout, MaxTimeout, Memory, Output, Idle string
 		Calls, InFlight, Sessions                 int
-		Projects, Store                           bool
+		Projects, Store, Folders                  bool
 	}{
 		Timeout:    seconds(opts.Timeout),
 		MaxTimeout: seconds(opts.MaxTimeout),
@@ -31,6 +32,7 @@ func capabilitiesText(opts Options) string {
 		Sessions:   opts.MaxSessions,
 		Projects:   opts.Projects != "",
 		Store:      opts.Store != nil,
+		Folders:    artifact.Open(opts.Projects, opts.KeepRuns, 0) != nil,
 	}
 	if opts.SessionIdle > 0 {
 		data.Idle = longTime(opts.SessionIdle)

@@ -26,11 +26,11 @@ func (s *Server) complete(_ context.Context, req *mcp.CompleteRequest) (*mcp.Com
 			}
 		}
 	case completable{prompt: writeScriptPrompt, argument: "session"}, completable{template: sessionTemplate, argument: "session"}:
-		for _, info := range s.bridge.Sessions() {
+		for _, info := range s.bridge.Sessions(ownerOf(req)) {
 			candidates = append(candidates, info.Name)
 		}
 	case completable{template: runTemplate, argument: "run"}:
-		for _, info := range s.bridge.Runs() {
+		for _, info := range s.bridge.Runs(ownerOf(req)) {
 			candidates = append(candidates, info.ID)
 		}
 	case completable{template: runTemplate, argument: "text"}:

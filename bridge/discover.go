@@ -77,11 +77,15 @@ func (h *guestHandler) listTools(ctx context.Context, scope *runScope, params js
 	if err != nil {
 		return hostfuncs.Response{}, err
 	}
-	list := h.upstreams.Tools
-	if p.Refresh {
-		list = h.upstreams.Refresh
+	var tools []catalog.Tool
+	switch {
+	case p.Refresh:
+		tools, err = h.upstreams.Refresh(ctx, info.Name)
+	case info.Tools < 0:
+		tools, err = h.firstTools(ctx, scope, info.Name)
+	default:
+		tools, err = h.upstreams.Tools(ctx, info.Name)
 	}
-	tools, err := list(ctx, info.Name)
 	if err != nil {
 		guestErr, _ := guestError(err, info.Name, "")
 		return hostfuncs.Response{}, guestErr

@@ -53,6 +53,16 @@ func (e *LazyEngine) Start() {
 // Ready returns a channel that is closed when the engine is made or has failed.
 func (e *LazyEngine) Ready() <-chan struct{} { return e.ready }
 
+// Err says why the engine could not be made. It is nil as long as nobody knows.
+func (e *LazyEngine) Err() error {
+	select {
+	case <-e.ready:
+		return e.err
+	default:
+		return nil
+	}
+}
+
 // NewSandbox starts the engine if need be, waits for it, and makes a session of it.
 func (e *LazyEngine) NewSandbox(ctx context.Context, opts wasmhost.SessionOptions) (Sandbox, error) {
 	e.Start()

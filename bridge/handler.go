@@ -47,10 +47,12 @@ const (
 // reaches the handler with each of the run's requests.
 type runScope struct {
 	id      string // ties the audit log's lines together
+	owner   string // of the session
 	session string
 	allowed []string        // the servers that may be called, sorted; all of the enabled ones where the request named none
 	client  upstream.Client // who the run is made for; nil: nobody who can be asked
 	calls   callLog
+	warmer  warmer
 }
 
 type runScopeKey struct{}
@@ -69,6 +71,9 @@ type guestHandler struct {
 	approvals    approvals
 	audit        *audit.Log
 	memory       memory.Store // nil: none
+	tools        *toolFile    // nil: none
+	observer     Observer
+	drawing      chan struct{} // holds a token for each chart that is being drawn
 }
 
 // Handle implements [hostfuncs.Handler].
@@ -88,9 +93,14 @@ func (h *guestHandler) Handle(ctx context.Context, req hostfuncs.Request) (hostf
 		return h.callTool(ctx, scope, req.Params)
 	case "text.capabilities":
 		return respond(h.capabilities)
+	case "chart.render":
+		return h.renderChart(ctx, req)
 	}
 	if strings.HasPrefix(req.Op, "memory.") {
 		return h.useMemory(ctx, req.Op, req.Params)
+	}
+	if strings.HasPrefix(req.Op, "saved.") {
+		return h.useSaved(ctx, req.Op, req.Params)
 	}
 	return hostfuncs.Response{}, unsupported(req.Op)
 }
@@ -130,7 +140,7 @@ func (h *guestHandler) callTool(ctx context.Context, scope *runScope, params jso
 		p.Arguments = json.RawMessage("{}")
 	}
 	started := time.Now()
-	server, rule := p.Server, ""
+	server, known, rule := p.Server, "", ""
 	finish := func(resp hostfuncs.Response, outcome CallOutcome, err error) (hostfuncs.Response, error) {
 		took := time.Since(started)
 		scope.calls.end(p.Server, p.Tool, outcome, took)
@@ -139,8 +149,9 @@ func (h *guestHandler) callTool(ctx context.Context, scope *runScope, params jso
 		for _, a := range resp.Attachments {
 			size += len(a)
 		}
+		h.observer.CallEnded(known, outcome, took)
 		h.audit.Call(audit.Call{
-			Run: scope.id, Session: scope.session, Server: server, Tool: p.Tool, Start: started, Duration: took,
+			Run: scope.id, Client: scope.owner, Session: scope.session, Server: server, Tool: p.Tool, Start: started, Duration: took,
 			Outcome: string(outcome), Rule: rule, Arguments: p.Arguments, Result: size,
 		})
 		return resp, err
@@ -156,7 +167,7 @@ func (h *guestHandler) callTool(ctx context.Context, scope *runScope, params jso
 	if err != nil {
 		return finish(hostfuncs.Response{}, CallRefused, err)
 	}
-	server = info.Name
+	server, known = info.Name, info.Name
 	if rule, err = h.permit(ctx, scope, info.Name, p.Tool, p.Arguments); err != nil {
 		if refused, ok := errors.AsType[*hostfuncs.Error](err); ok {
 			return finish(hostfuncs.Response{}, CallRefused, refused)

@@ -83,7 +83,7 @@ type approvals struct {
 // An approval belongs to one client: nobody's consent counts for somebody else.
 type approvalKey struct {
 	client       any
-	session      string
+	session      sessionKey
 	server, tool string
 }
 
@@ -117,7 +117,7 @@ func (a *approvals) get(ctx context.Context, scope *runScope, server, tool strin
 	if has := client.Capabilities(); has == nil || has.Elicitation == nil {
 		return false, errCantAsk
 	}
-	key := approvalKey{client.Identity(), scope.session, server, tool}
+	key := approvalKey{client.Identity(), sessionKey{scope.owner, scope.session}, server, tool}
 	a.mu.Lock()
 	if len(a.answers) >= maxApprovals {
 		a.answers = nil
@@ -152,11 +152,11 @@ func (a *approvals) get(ctx context.Context, scope *runScope, server, tool strin
 }
 
 // forget forgets the answers of a session that starts anew.
-func (a *approvals) forget(session string) {
+func (a *approvals) forget(owner, session string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for key := range a.answers {
-		if key.session == session {
+		if key.session == (sessionKey{owner, session}) {
 			delete(a.answers, key)
 		}
 	}

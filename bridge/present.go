@@ -38,6 +38,12 @@ func (r *RunResult) Compact() string {
 		}
 	}
 	section(&b, "result", r.Result)
+	if len(r.Files) > 0 {
+		b.WriteString("files:\n")
+		for _, f := range r.Files {
+			fmt.Fprintf(&b, "  %s %d bytes %s\n", firstLine(f.Name, 300), f.Size, f.URL)
+		}
+	}
 	if len(r.Calls) > 0 {
 		b.WriteString("calls made:\n")
 		for _, c := range r.Calls {

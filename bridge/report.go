@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"codeexec/bridge/artifact"
 	"codeexec/wasmhost"
 )
 
@@ -28,20 +29,24 @@ const (
 // A RunResult is the answer to a [RunRequest], as clients see it in structuredContent. Text in it is
 // printable and bounded: see [Options.OutputBytes].
 type RunResult struct {
-	Status       Status       `json:"status"`
-	Summary      string       `json:"summary,omitempty"`
-	ExitCode     int          `json:"exit_code"` // 0 for success; the script's own; 1, 124, 130, 2 for the other states
-	Stdout       string       `json:"stdout,omitempty"`
-	Stderr       string       `json:"stderr,omitempty"`
-	Result       string       `json:"result,omitempty"` // repr of the last expression
-	Error        *RunError    `json:"error,omitempty"`
-	Servers      []string     `json:"servers,omitempty"` // those that the request named
-	Session      string       `json:"session,omitempty"`
-	SessionState string       `json:"session_state,omitempty"` // SessionKept or SessionReset
-	ToolCalls    int          `json:"tool_calls,omitempty"`
-	Calls        []CallRecord `json:"calls,omitempty"` // where the status isn't success: the newest 50
-	Truncated    bool         `json:"truncated,omitempty"`
-	DurationMS   int64        `json:"duration_ms,omitempty"`
+	Status       Status        `json:"status"`
+	Summary      string        `json:"summary,omitempty"`
+	ExitCode     int           `json:"exit_code"` // 0 for success; the script's own; 1, 124, 130, 2 for the other states
+	Stdout       string        `json:"stdout,omitempty"`
+	Stderr       string        `json:"stderr,omitempty"`
+	Result       string        `json:"result,omitempty"` // repr of the last expression
+	Error        *RunError     `json:"error,omitempty"`
+	Servers      []string      `json:"servers,omitempty"` // those that the request named
+	Session      string        `json:"session,omitempty"`
+	SessionState string        `json:"session_state,omitempty"` // SessionKept or SessionReset
+	ToolCalls    int           `json:"tool_calls,omitempty"`
+	Calls        []CallRecord  `json:"calls,omitempty"`  // where the status isn't success: the newest 50
+	Images       []PictureInfo `json:"images,omitempty"` // those in the content of the answer, in order
+	Files        []FileInfo    `json:"files,omitempty"`  // that the script saved in the run's folder: the first 20
+	Truncated    bool          `json:"truncated,omitempty"`
+	DurationMS   int64         `json:"duration_ms,omitempty"`
+
+	pictures [][]byte // the images
 
 	Whole []WholeText `json:"-"` // where the whole of each text is that was shortened
 }
@@ -92,7 +97,9 @@ type report struct {
 	started time.Time
 	calls   *callLog // nil if the script didn't start
 	reset   string   // why the session has lost its variables; empty: it hasn't
-	anew    string   // why it had lost them in this run or an earlier one
+	gallery gallery
+	files   []artifact.File // that it saved
+	anew    string          // why it had lost them in this run or an earlier one
 }
 
 // result returns a result with what is the same for all outcomes, and the bytes that are left for text.
@@ -165,7 +172,10 @@ func (r *report) finished(out *wasmhost.Result) *RunResult {
 		res.Truncated = cut
 		room -= len(res.Error.Message)
 	}
-	r.fill(res, out, room)
+	var namesTaken, omitted int
+	res.Files, namesTaken, omitted = answerFiles(r.files)
+	res.Images, res.pictures = r.gallery.pictures, r.gallery.data
+	r.fill(res, out, room-namesTaken-120*len(res.Images))
 
 	took := seconds(out.Duration)
 	what := ""
@@ -191,6 +201,15 @@ func (r *report) finished(out *wasmhost.Result) *RunResult {
 	}
 	if res.ToolCalls > 0 {
 		what += fmt.Sprintf(", %s", plural(res.ToolCalls, "tool call"))
+	}
+	if n := len(res.Images); n > 0 {
+		what += ", " + plural(n, "image")
+	}
+	if n := len(res.Files); n > 0 {
+		what += fmt.Sprintf(", %s saved", plural(n+omitted, "file"))
+	}
+	if omitted > 0 {
+		what += fmt.Sprintf(", of which %d are not listed", omitted)
 	}
 	if res.SessionState == SessionKept && (res.Status == StatusTimeout || res.Status == StatusCancelled) {
 		what += "; the session and its variables are kept"

@@ -131,7 +131,7 @@ func (s *Server) addResources() {
 		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 			result, err := next(ctx, method, req)
 			if list, ok := result.(*mcp.ListResourcesResult); ok && err == nil && list.NextCursor == "" {
-				list.Resources = append(list.Resources, s.changingResources()...)
+				list.Resources = append(list.Resources, s.changingResources(ownerOf(req))...)
 			}
 			return result, err
 		}
@@ -140,7 +140,7 @@ func (s *Server) addResources() {
 
 // changingResources lists what comes and goes, in this order: the signatures of servers that are known, by
 // name; the texts of the newest runs; the newest files that scripts saved.
-func (s *Server) changingResources() []*mcp.Resource {
+func (s *Server) changingResources(owner string) []*mcp.Resource {
 	var list []*mcp.Resource
 	for _, info := range s.bridge.upstreams.Servers() {
 		if info.Tools >= 0 && info.Status != upstream.StatusDisabled {
@@ -153,7 +153,7 @@ func (s *Server) changingResources() []*mcp.Resource {
 			})
 		}
 	}
-	runs := s.bridge.Runs()
+	runs := s.bridge.Runs(owner)
 	for _, run := range runs[:min(len(runs), maxListedRuns)] {
 		for _, name := range []string{textStdout, textStderr, textResult, textTraceback} {
 			if size, ok := run.Sizes[name]; ok {
@@ -233,16 +233,16 @@ func (s *Server) readServers(context.Context, *mcp.ReadResourceRequest) (*mcp.Re
 	return jsonResource(serversURI, s.bridge.handler.listServers())
 }
 
-func (s *Server) readSessions(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+func (s *Server) readSessions(_ context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
 	return jsonResource(sessionsURI, struct {
 		Limit    int           `json:"limit"`
 		Sessions []SessionInfo `json:"sessions"`
-	}{s.bridge.opts.MaxSessions, s.bridge.Sessions()})
+	}{s.bridge.opts.OwnSessions, s.bridge.Sessions(ownerOf(req))})
 }
 
 func (s *Server) readSession(_ context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
 	name := strings.Join(variables(req.Params.URI, sessionsURI), "/")
-	for _, info := range s.bridge.Sessions() {
+	for _, info := range s.bridge.Sessions(ownerOf(req)) {
 		if info.Name == name {
 			return jsonResource(req.Params.URI, info)
 		}
@@ -250,15 +250,15 @@ func (s *Server) readSession(_ context.Context, req *mcp.ReadResourceRequest) (*
 	return nil, mcp.ResourceNotFoundError(req.Params.URI)
 }
 
-func (s *Server) readRuns(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+func (s *Server) readRuns(_ context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
 	return jsonResource(runsURI, struct {
 		Runs []RunInfo `json:"runs"`
-	}{s.bridge.Runs()})
+	}{s.bridge.Runs(ownerOf(req))})
 }
 
 func (s *Server) readRun(_ context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
 	if v := variables(req.Params.URI, runsURI); len(v) == 2 {
-		if text, ok := s.bridge.runs.text(v[0], v[1]); ok {
+		if text, ok := s.bridge.runs.text(ownerOf(req), v[0], v[1]); ok {
 			return textResource(req.Params.URI, "text/plain", text)
 		}
 	}

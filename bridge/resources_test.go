@@ -46,7 +46,7 @@ func TestResourcesAreListedInAStableOrder(t *testing.T) {
 	want := []string{
 		"codeexec://capabilities", "codeexec://executions", "codeexec://runs", "codeexec://servers", "codeexec://sessions",
 		"codeexec://servers/git-hub/stubs.pyi",
-		runURI(b.Runs()[0].ID, "stdout"),
+		runURI(b.Runs("")[0].ID, "stdout"),
 		"codeexec://executions/2/data/b%20c.txt", "codeexec://executions/1/a.csv",
 	}
 	for range 3 {
@@ -104,7 +104,7 @@ func TestReadResource(t *testing.T) {
 		{name: "no session", uri: "codeexec://sessions/other", wantsError: "not found"},
 		{name: "runs", uri: "codeexec://runs", want: `"stdout": 5`, mimeType: "application/json"},
 		{name: "no run", uri: "codeexec://runs/x/stdout", wantsError: "not found"},
-		{name: "no text of a run", uri: runURI(b.Runs()[0].ID, "stdin"), wantsError: "not found"},
+		{name: "no text of a run", uri: runURI(b.Runs("")[0].ID, "stdin"), wantsError: "not found"},
 		{name: "servers", uri: "codeexec://servers", want: `"alias": "git_hub"`, mimeType: "application/json"},
 		{name: "stubs of no server", uri: "codeexec://servers/flies/stubs.pyi", wantsError: `did you mean "files"?`},
 		{name: "stubs of a disabled server", uri: "codeexec://servers/off/stubs.pyi", wantsError: "unknown server"},
@@ -168,8 +168,8 @@ func TestStubsAreMadeByAScript(t *testing.T) {
 			t.Errorf("%s: %+v, %v", uri, read, err)
 		}
 	}
-	if engine.alive != 1 || len(b.Sessions()) != 1 {
-		t.Errorf("%d sandboxes, sessions %v", engine.alive, b.Sessions())
+	if engine.alive != 1 || len(b.Sessions("")) != 1 {
+		t.Errorf("%d sandboxes, sessions %v", engine.alive, b.Sessions(""))
 	}
 }
 

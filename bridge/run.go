@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"codeexec/bridge/artifact"
 	"codeexec/bridge/audit"
 	"codeexec/bridge/upstream"
 	"codeexec/wasmhost"
@@ -25,6 +26,10 @@ const (
 
 // A RunRequest is one script to run.
 type RunRequest struct {
+	// Owner is whose session it is. Owners share /projects, memory and the servers, but neither sessions nor what
+	// is kept of runs. Empty: the only user of a process that has one.
+	Owner string
+
 	Code    string
 	Servers []string      // names or aliases of the only servers that it may use; nil: all, empty: none
 	Timeout time.Duration // at least 1 s; 0: [Options.Timeout]. Above [Options.MaxTimeout] that one holds.
@@ -34,6 +39,9 @@ type RunRequest struct {
 	// Client is who the run is made for: it is asked what the servers that the script calls, or the policy, want to
 	// know. Nil: nobody can be asked.
 	Client upstream.Client
+
+	// SavePictures has pictures that the script shows saved in the run's folder too, for callers who can't show them.
+	SavePictures bool
 
 	Stdout, Stderr io.Writer // get the output as it is produced; may be nil
 
@@ -47,7 +55,8 @@ type plan struct {
 	timeout    time.Duration
 	servers    []upstream.Info // those it may use, sorted by name
 	restricted bool
-	notes      []string // for the summary
+	notes      []string         // for the summary
+	folder     *artifact.Folder // of the run; nil: none
 }
 
 // plan checks req. The error is for the caller of the tool to read.
@@ -125,10 +134,13 @@ func (b *Bridge) Run(ctx context.Context, req RunRequest) (*RunResult, error) {
 	ctx, end, err := b.begin(ctx)
 	if err != nil {
 		queued()
+		if limit, ok := errors.AsType[*runLimitError](err); ok {
+			return invalidRequest(limit), nil
+		}
 		return nil, err
 	}
 	defer end()
-	place, err := b.sessions.enqueue(plan.session)
+	place, err := b.sessions.enqueue(sessionKey{req.Owner, plan.session})
 	queued()
 	if err != nil {
 		return invalidRequest(err), nil
@@ -154,7 +166,7 @@ func (b *Bridge) Run(ctx context.Context, req RunRequest) (*RunResult, error) {
 		if err := session.close(closing); err != nil {
 			b.opts.Logger.ErrorContext(ctx, "resetting a session", "error", err)
 		}
-		b.handler.approvals.forget(plan.session)
+		b.handler.approvals.forget(req.Owner, plan.session)
 		report.reset = "the session was reset as requested"
 	}
 	if report.reset != "" {
@@ -170,14 +182,12 @@ func (b *Bridge) Run(ctx context.Context, req RunRequest) (*RunResult, error) {
 			return nil, err
 		}
 	}
+	plan.folder = b.artifacts.Folder(report.id, report.started)
 	env, err := b.env(plan)
 	if err != nil {
 		return nil, fmt.Errorf("encoding the run's environment: %w", err)
 	}
-	scope := &runScope{id: report.id, session: plan.session, calls: callLog{limit: b.opts.MaxCalls}}
-	for _, s := range plan.servers {
-		scope.allowed = append(scope.allowed, s.Name)
-	}
+	scope := b.newScope(report.id, req, plan)
 	report.calls = &scope.calls
 	report.started = time.Now()
 	clock := newClock(ctx, plan.timeout)
@@ -187,7 +197,8 @@ func (b *Bridge) Run(ctx context.Context, req RunRequest) (*RunResult, error) {
 		scope.client = &runClient{req.Client, clock}
 		runCtx = upstream.WithClient(runCtx, scope.client)
 	}
-	res, err := session.sandbox.Run(runCtx, wasmhost.Request{Code: req.Code, Env: env, Stdout: req.Stdout, Stderr: req.Stderr})
+	report.gallery = gallery{ctx: runCtx, turns: b.decoding, folder: plan.folder, save: req.SavePictures, logger: b.opts.Logger}
+	res, err := session.sandbox.Run(runCtx, wasmhost.Request{Code: req.Code, Env: env, Stdout: req.Stdout, Stderr: req.Stderr, Show: report.gallery.show})
 	if err != nil {
 		// Nobody knows what state the sandbox is in.
 		b.opts.Logger.ErrorContext(ctx, "run failed", "session", plan.session, "error", err)
@@ -197,15 +208,21 @@ func (b *Bridge) Run(ctx context.Context, req RunRequest) (*RunResult, error) {
 		report.reset = "the session was reset"
 		session.anew = "the sandbox had failed, and the session was reset"
 		result := report.hostFault(err)
+		b.opts.Observer.RunEnded(result.Status, false, time.Since(report.started))
 		b.record(scope, report, len(req.Code), result)
 		return result, nil
 	}
 	place.ran()
+	report.files, err = plan.folder.Finish(req.Code, transcript(res))
+	if err != nil {
+		b.opts.Logger.WarnContext(ctx, "keeping what a run saved", "session", plan.session, "error", err)
+	}
 	result := report.finished(res)
+	b.opts.Observer.RunEnded(result.Status, res.Reset != "", res.Duration)
 	if res.Reset != "" {
 		session.anew = report.reset
 	}
-	b.runs.add(RunInfo{
+	b.runs.add(req.Owner, RunInfo{
 		ID:       report.id,
 		Session:  plan.session,
 		Status:   result.Status,
@@ -217,10 +234,19 @@ func (b *Bridge) Run(ctx context.Context, req RunRequest) (*RunResult, error) {
 	return result, nil
 }
 
+// newScope returns the scope of a run that plan was made of req for.
+func (b *Bridge) newScope(id string, req RunRequest, plan *plan) *runScope {
+	scope := &runScope{id: id, owner: req.Owner, session: plan.session, calls: callLog{limit: b.opts.MaxCalls}, warmer: warmer{code: req.Code}}
+	for _, s := range plan.servers {
+		scope.allowed = append(scope.allowed, s.Name)
+	}
+	return scope
+}
+
 // record writes a run into the audit log.
 func (b *Bridge) record(scope *runScope, report *report, code int, result *RunResult) {
 	b.opts.Audit.Run(audit.Run{
-		ID: scope.id, Session: scope.session, Start: report.started, Duration: time.Since(report.started),
+		ID: scope.id, Client: scope.owner, Session: scope.session, Start: report.started, Duration: time.Since(report.started),
 		Outcome: string(result.Status), Code: code, Output: len(result.Stdout) + len(result.Stderr), Calls: result.ToolCalls,
 	})
 }

@@ -46,13 +46,14 @@ type RunInfo struct {
 
 // A keptRun is a run and what it wrote.
 type keptRun struct {
+	owner  string
 	info   RunInfo
 	texts  map[string]wasmhost.Output // those that aren't empty
 	size   int
 	expiry *time.Timer
 }
 
-// runStore keeps the output of the newest runs.
+// runStore keeps the output of the newest runs. Each owner only sees its own.
 type runStore struct {
 	keep time.Duration // 0 or less: nothing is kept
 
@@ -65,9 +66,9 @@ type runStore struct {
 // enabled reports whether anything is kept.
 func (s *runStore) enabled() bool { return s.keep > 0 }
 
-// add keeps what a run wrote. It makes room by forgetting the oldest runs.
-func (s *runStore) add(info RunInfo, out *wasmhost.Result) {
-	run := &keptRun{info: info, texts: make(map[string]wasmhost.Output), size: 1 << 10}
+// add keeps what a run of an owner wrote. It makes room by forgetting the oldest runs of whoever has most kept.
+func (s *runStore) add(owner string, info RunInfo, out *wasmhost.Result) {
+	run := &keptRun{owner: owner, info: info, texts: make(map[string]wasmhost.Output), size: 1 << 10}
 	texts := map[string]wasmhost.Output{textStdout: out.Stdout, textStderr: out.Stderr, textResult: wholeOutput(out.Value)}
 	if out.Exception != nil {
 		texts[textTraceback] = wholeOutput(out.Exception.Traceback)
@@ -97,7 +98,7 @@ func (s *runStore) add(info RunInfo, out *wasmhost.Result) {
 		return
 	}
 	for len(s.runs) > 0 && (len(s.runs) >= maxKeptRuns || s.size+run.size > maxKeptBytes) {
-		s.forget(s.runs[0])
+		s.forget(s.leastFair(run))
 	}
 	s.runs = append(s.runs, run)
 	s.size += run.size
@@ -106,6 +107,33 @@ func (s *runStore) add(info RunInfo, out *wasmhost.Result) {
 		defer s.mu.Unlock()
 		s.forget(run)
 	})
+}
+
+// leastFair finds the oldest run of the owner with most bytes, once next is kept too. The caller holds mu, and
+// there is a run.
+func (s *runStore) leastFair(next *keptRun) *keptRun {
+	sizes := map[string]int{next.owner: next.size}
+	for _, run := range s.runs {
+		sizes[run.owner] += run.size
+	}
+	most := s.runs[0]
+	for _, run := range s.runs {
+		if sizes[run.owner] > sizes[most.owner] {
+			most = run
+		}
+	}
+	return most
+}
+
+// dropOwner forgets the runs of an owner who won't come back.
+func (s *runStore) dropOwner(owner string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, run := range slices.Clone(s.runs) {
+		if run.owner == owner {
+			s.forget(run)
+		}
+	}
 }
 
 // compact returns p without much unused memory behind it.
@@ -136,19 +164,19 @@ func (s *runStore) close() {
 }
 
 // text returns all of a text of a run in its printable form.
-func (s *runStore) text(id, name string) (string, bool) {
-	out, ok := s.find(id, name)
+func (s *runStore) text(owner, id, name string) (string, bool) {
+	out, ok := s.find(owner, id, name)
 	if !ok {
 		return "", false
 	}
 	return wholePrintable(out), true
 }
 
-func (s *runStore) find(id, name string) (wasmhost.Output, bool) {
+func (s *runStore) find(owner, id, name string) (wasmhost.Output, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, run := range s.runs {
-		if run.info.ID == id {
+		if run.owner == owner && run.info.ID == id {
 			out, ok := run.texts[name]
 			return out, ok
 		}
@@ -156,13 +184,15 @@ func (s *runStore) find(id, name string) (wasmhost.Output, bool) {
 	return wasmhost.Output{}, false
 }
 
-// list describes the runs, newest first.
-func (s *runStore) list() []RunInfo {
+// list describes the runs of an owner, newest first.
+func (s *runStore) list(owner string) []RunInfo {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	infos := make([]RunInfo, 0, len(s.runs))
 	for _, run := range slices.Backward(s.runs) {
-		infos = append(infos, run.info)
+		if run.owner == owner {
+			infos = append(infos, run.info)
+		}
 	}
 	return infos
 }
@@ -184,5 +214,6 @@ func wholePrintable(out wasmhost.Output) string {
 	return fmt.Sprintf("%s\n[… %d bytes were not kept …]\n%s", head, out.Dropped+int64(len(out.Tail)-len(tail)), end)
 }
 
-// Runs describes the runs whose output is kept, newest first; see [Options.KeepOutput].
-func (b *Bridge) Runs() []RunInfo { return b.runs.list() }
+// Runs describes the runs of an owner (see [RunRequest]) whose output is kept, newest first; see
+// [Options.KeepOutput].
+func (b *Bridge) Runs(owner string) []RunInfo { return b.runs.list(owner) }

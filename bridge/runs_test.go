@@ -64,26 +64,26 @@ func TestOutputIsKeptForATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &runStore{keep: time.Hour}
 		for i := range 3 {
-			s.add(RunInfo{ID: fmt.Sprint(i), Ended: time.Now()}, succeed("hello"))
+			s.add("", RunInfo{ID: fmt.Sprint(i), Ended: time.Now()}, succeed("hello"))
 			time.Sleep(25 * time.Minute)
 		}
 		synctest.Wait()
-		if runs := s.list(); len(runs) != 2 || runs[0].ID != "2" || runs[1].ID != "1" {
+		if runs := s.list(""); len(runs) != 2 || runs[0].ID != "2" || runs[1].ID != "1" {
 			t.Errorf("got %+v", runs)
 		}
-		if _, ok := s.text("0", "stdout"); ok {
+		if _, ok := s.text("", "0", "stdout"); ok {
 			t.Error("the oldest can still be read")
 		}
-		if text, _ := s.text("1", "stdout"); text != "hello" {
+		if text, _ := s.text("", "1", "stdout"); text != "hello" {
 			t.Errorf("got %q", text)
 		}
-		if _, ok := s.text("1", "stderr"); ok {
+		if _, ok := s.text("", "1", "stderr"); ok {
 			t.Error("there is an empty stderr")
 		}
 		time.Sleep(2 * time.Hour)
 		synctest.Wait()
-		if s.size != 0 || len(s.list()) != 0 {
-			t.Errorf("%d bytes and %d runs are left", s.size, len(s.list()))
+		if s.size != 0 || len(s.list("")) != 0 {
+			t.Errorf("%d bytes and %d runs are left", s.size, len(s.list("")))
 		}
 	})
 }
@@ -93,7 +93,7 @@ func TestKeptOutputIsBounded(t *testing.T) {
 	defer s.close()
 	big := make([]byte, 0, 20<<20)[:10<<20] // half of it is unused memory
 	for i := range 50 {
-		s.add(RunInfo{ID: fmt.Sprint(i)}, &wasmhost.Result{Stdout: wasmhost.Output{Head: big}, Value: strings.Repeat("v", 17<<20)})
+		s.add("", RunInfo{ID: fmt.Sprint(i)}, &wasmhost.Result{Stdout: wasmhost.Output{Head: big}, Value: strings.Repeat("v", 17<<20)})
 		held := 0
 		for _, run := range s.runs {
 			for _, text := range run.texts {
@@ -104,13 +104,13 @@ func TestKeptOutputIsBounded(t *testing.T) {
 			t.Fatalf("%d bytes are held, %d counted", held, s.size)
 		}
 	}
-	if runs := s.list(); len(runs) != 2 || runs[0].ID != "49" {
+	if runs := s.list(""); len(runs) != 2 || runs[0].ID != "49" {
 		t.Errorf("%d runs are left", len(runs))
 	}
 	for i := range 2 * maxKeptRuns {
-		s.add(RunInfo{ID: fmt.Sprint("small", i)}, succeed("x"))
+		s.add("", RunInfo{ID: fmt.Sprint("small", i)}, succeed("x"))
 	}
-	if n := len(s.list()); n > maxKeptRuns {
+	if n := len(s.list("")); n > maxKeptRuns {
 		t.Errorf("%d runs", n)
 	}
 }
@@ -129,7 +129,7 @@ func TestNothingIsKeptUnlessAsked(t *testing.T) {
 	}}
 	b, _ := newFakeBridge(t, Options{}, scripts, nil)
 	res := mustRun(t, b, RunRequest{Code: "long"})
-	if !res.Truncated || len(res.Whole) != 0 || strings.Contains(res.Summary, "codeexec://") || len(b.Runs()) != 0 {
-		t.Errorf("whole %v, summary %q, runs %v", res.Whole, res.Summary, b.Runs())
+	if !res.Truncated || len(res.Whole) != 0 || strings.Contains(res.Summary, "codeexec://") || len(b.Runs("")) != 0 {
+		t.Errorf("whole %v, summary %q, runs %v", res.Whole, res.Summary, b.Runs(""))
 	}
 }

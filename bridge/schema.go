@@ -98,6 +98,35 @@ func runPythonTool(opts Options) *mcp.Tool {
 						},
 					},
 				},
+				"images": object{
+					"type":        "array",
+					"description": "Those in the content, in order",
+					"items": object{
+						"type": "object",
+						"properties": object{
+							"mime_type": object{"type": "string"},
+							"width":     object{"type": "integer"},
+							"height":    object{"type": "integer"},
+							"bytes":     object{"type": "integer"},
+							"file":      object{"type": "string"},
+							"url":       object{"type": "string"},
+						},
+					},
+				},
+				"files": object{
+					"type":        "array",
+					"description": "That the code saved",
+					"items": object{
+						"type": "object",
+						"properties": object{
+							"name":      object{"type": "string"},
+							"uri":       object{"type": "string"},
+							"url":       object{"type": "string"},
+							"mime_type": object{"type": "string"},
+							"size":      object{"type": "integer"},
+						},
+					},
+				},
 				"truncated":   object{"type": "boolean"},
 				"duration_ms": object{"type": "integer"},
 			},

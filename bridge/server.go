@@ -52,7 +52,7 @@ func NewServer(b *Bridge, opts ServerOptions) *Server {
 	s.mcp = mcp.NewServer(
 		&mcp.Implementation{Name: "codeexec", Title: "codeexec", Version: opts.Version, Icons: icons()},
 		&mcp.ServerOptions{
-			Logger:       opts.Logger,
+			Logger:       sdkLogger(opts.Logger),
 			Instructions: strings.TrimSpace(instructions),
 			// Nobody is told of changes (tools and prompts have none), and nothing is logged to clients; the
 			// defaults say otherwise.
@@ -130,6 +130,7 @@ func (s *Server) runPython(ctx context.Context, req *mcp.CallToolRequest) (*mcp.
 		if err != nil {
 			return s.answer(invalidRequest(err), req.ProtocolVersion()), nil
 		}
+		run.Owner = ownerOf(req)
 		run.Queued = admit
 		p = s.begin(ctx, req, run)
 	}
@@ -160,24 +161,11 @@ func (s *Server) answer(r *RunResult, version string) *mcp.CallToolResult {
 	if err != nil {
 		panic(err) // strings and numbers always encode
 	}
-	result := &mcp.CallToolResult{
-		Content:           []mcp.Content{&mcp.TextContent{Text: r.text(s.opts.Text, structured)}},
+	return &mcp.CallToolResult{
+		Content:           r.content(r.text(s.opts.Text, structured), version, s.bridge.opts.KeepOutput),
 		StructuredContent: json.RawMessage(structured),
 		IsError:           r.Status != StatusSuccess,
 	}
-	if version >= linksVersion {
-		for _, w := range r.Whole {
-			result.Content = append(result.Content, &mcp.ResourceLink{
-				URI:         w.URI,
-				Name:        w.Name,
-				Title:       "Whole " + w.Name,
-				Description: fmt.Sprintf("All that the answer has no room for; kept for %s, as far as memory allows", longTime(s.bridge.opts.KeepOutput)),
-				MIMEType:    "text/plain",
-				Size:        &w.Size,
-			})
-		}
-	}
-	return result
 }
 
 // linksVersion is the first version of the protocol in which a result may have links to resources. Older

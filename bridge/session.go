@@ -18,22 +18,26 @@ type Sandbox interface {
 	Close(context.Context) error
 }
 
-// maxRemembered bounds the names of dropped sessions whose next run has to be told.
+// maxRemembered bounds the names of an owner's dropped sessions whose next run has to be told.
 const maxRemembered = 1024
+
+// A sessionKey names a session. Each owner has names of its own; see [RunRequest].
+type sessionKey struct{ owner, name string }
 
 // sessions is the set of named sessions. It only knows names, places in queues and who may be
 // dropped; whoever holds a session's turn owns its sandbox.
 type sessions struct {
 	limit   int           // at most so many have a sandbox
+	share   int           // of these, at most so many of one owner
 	idle    time.Duration // after which one that nobody uses is dropped; less than 0: never
 	onError func(error)   // gets what goes wrong when one is dropped for that
 
 	mu       sync.Mutex
-	byName   map[string]*session
-	clock    uint64           // counts uses; orders sessions by their last one
-	dropped  []droppedSession // those whose variables were lost since their last run, oldest first
+	byKey    map[sessionKey]*session
+	clock    uint64                      // counts uses; orders sessions by their last one
+	dropped  map[string][]droppedSession // by owner, those whose variables were lost since their last run, oldest first
 	closed   bool
-	expiring sync.WaitGroup // sandboxes of expired sessions that are being closed; added to under mu while not closed
+	expiring sync.WaitGroup // sandboxes of dropped sessions that are being closed; added to under mu while not closed
 }
 
 // A droppedSession is what is left of a session without a sandbox.
@@ -42,13 +46,17 @@ type droppedSession struct {
 	why  string // as in "was dropped, since …"
 }
 
-func newSessions(limit int, idle time.Duration, onError func(error)) *sessions {
-	return &sessions{limit: limit, idle: idle, onError: onError, byName: make(map[string]*session)}
+func newSessions(limit, share int, idle time.Duration, onError func(error)) *sessions {
+	return &sessions{
+		limit: limit, share: share, idle: idle, onError: onError,
+		byKey:   make(map[sessionKey]*session),
+		dropped: make(map[string][]droppedSession),
+	}
 }
 
 // A session is one queue of runs, and the sandbox they share.
 type session struct {
-	name    string
+	sessionKey
 	sandbox Sandbox // belongs to the holder of the turn; nil before the first run
 	anew    string  // why its variables were lost some time; likewise
 
@@ -59,7 +67,9 @@ type session struct {
 	made     time.Time
 	used     time.Time   // when it was last used
 	runs     int         // that have ended
+	memory   int64       // bytes of linear memory after the last of them
 	lost     string      // why it was dropped since its last run; empty: it wasn't
+	ownerOut bool        // its owner has gone: it is dropped when it is idle
 	expiry   *time.Timer // drops it; nil while it is busy
 }
 
@@ -74,33 +84,33 @@ type place struct {
 // A sessionLimitError says that no session can be made and none can be dropped.
 type sessionLimitError struct {
 	limit int
-	busy  []string
+	busy  []string // the owner's
 }
 
 func (e *sessionLimitError) Error() string {
+	if len(e.busy) == 0 {
+		return fmt.Sprintf("all %d sessions are running, for other clients; wait", e.limit)
+	}
 	return fmt.Sprintf("all %d sessions are running; wait, or use one of them: %s", e.limit, strings.Join(e.busy, ", "))
 }
 
-// enqueue takes the next place in the queue of the named session, which it makes if there is none.
+// enqueue takes the next place in the queue of a session, which it makes if there is none.
 // Places are handed out in the order of calls. The caller must call leave in the end, whether or not
 // its turn came.
-func (s *sessions) enqueue(name string) (*place, error) {
+func (s *sessions) enqueue(key sessionKey) (*place, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := &place{set: s, turn: make(chan struct{})}
-	sess := s.byName[name]
+	sess := s.byKey[key]
 	if sess == nil {
-		if len(s.byName) >= s.limit {
-			idle := s.leastRecentlyUsedIdle()
-			if idle == nil {
-				return nil, &sessionLimitError{limit: s.limit, busy: s.names()}
-			}
-			s.drop(idle, fmt.Sprintf("only %d are kept", s.limit))
-			p.evicted = idle
+		var err error
+		if p.evicted, err = s.makeRoom(key.owner); err != nil {
+			return nil, err
 		}
-		sess = &session{name: name, made: time.Now(), lost: s.forget(name)}
-		s.byName[name] = sess
+		sess = &session{sessionKey: key, made: time.Now(), lost: s.forget(key)}
+		s.byKey[key] = sess
 	}
+	sess.ownerOut = false
 	p.session = sess
 	s.touch(sess)
 	sess.stopExpiry()
@@ -131,11 +141,16 @@ func (p *place) takeLost() string {
 	return lost
 }
 
-// ran counts a run of the session.
+// ran counts a run of the session. The caller must have the turn.
 func (p *place) ran() {
+	var memory int64
+	if sandbox, ok := p.session.sandbox.(interface{ Memory() int64 }); ok {
+		memory = sandbox.Memory()
+	}
 	p.set.mu.Lock()
 	defer p.set.mu.Unlock()
 	p.session.runs++
+	p.session.memory = memory
 }
 
 // leave gives up the place, and hands the turn to the next one if this one had it.
@@ -154,6 +169,10 @@ func (p *place) leave() {
 		return
 	}
 	sess.busy = false
+	if sess.ownerOut {
+		p.set.discard(sess)
+		return
+	}
 	p.set.expireLater(sess)
 }
 
@@ -166,8 +185,38 @@ func (s *sessions) touch(sess *session) {
 // drop forgets a session, but for why its variables are gone. Its sandbox is still to be closed.
 func (s *sessions) drop(sess *session, why string) {
 	sess.stopExpiry()
-	delete(s.byName, sess.name)
-	s.remember(sess.name, why)
+	delete(s.byKey, sess.sessionKey)
+	s.remember(sess.sessionKey, why)
+}
+
+// discard forgets a session that is idle, and closes its sandbox in the background.
+func (s *sessions) discard(sess *session) {
+	sess.stopExpiry()
+	delete(s.byKey, sess.sessionKey)
+	s.expiring.Go(func() {
+		if err := sess.close(context.Background()); err != nil {
+			s.onError(err)
+		}
+	})
+}
+
+// dropOwner drops all sessions of an owner who won't come back, those that are busy when their runs are over.
+func (s *sessions) dropOwner(owner string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return
+	}
+	for key, sess := range s.byKey {
+		switch {
+		case key.owner != owner:
+		case sess.busy:
+			sess.ownerOut = true
+		default:
+			s.discard(sess)
+		}
+	}
+	delete(s.dropped, owner)
 }
 
 // expireLater has an idle session dropped unless it is used in time.
@@ -190,7 +239,7 @@ func (s *session) stopExpiry() {
 // expire drops a session if its last use is still the given one.
 func (s *sessions) expire(sess *session, use uint64) {
 	s.mu.Lock()
-	if s.closed || sess.busy || sess.lastUsed != use || s.byName[sess.name] != sess {
+	if s.closed || sess.busy || sess.lastUsed != use || s.byKey[sess.sessionKey] != sess {
 		s.mu.Unlock()
 		return
 	}
@@ -203,40 +252,84 @@ func (s *sessions) expire(sess *session, use uint64) {
 	}
 }
 
-func (s *sessions) leastRecentlyUsedIdle() *session {
-	var oldest *session
-	for _, sess := range s.byName {
-		if !sess.busy && (oldest == nil || sess.lastUsed < oldest.lastUsed) {
-			oldest = sess
+// makeRoom drops a session, if it has to, so that owner may have one more. Its sandbox is still to be closed.
+//
+// An owner with as many as are its share makes room among its own. Else, whoever has most makes room: who makes
+// many sessions doesn't take them from those who need one. What is running is never dropped.
+func (s *sessions) makeRoom(owner string) (evicted *session, err error) {
+	count := make(map[string]int)
+	for key := range s.byKey {
+		count[key.owner]++
+	}
+	limit, crowded := s.limit, len(s.byKey) >= s.limit
+	ownOnly := count[owner] >= s.share
+	if ownOnly {
+		limit = s.share
+	}
+	if !ownOnly && !crowded {
+		return nil, nil
+	}
+	count[owner]++
+	for _, sess := range s.byKey {
+		if sess.busy || ownOnly && sess.owner != owner {
+			continue
+		}
+		if evicted == nil || count[sess.owner] > count[evicted.owner] ||
+			count[sess.owner] == count[evicted.owner] && sess.lastUsed < evicted.lastUsed {
+			evicted = sess
 		}
 	}
-	return oldest
+	if evicted == nil {
+		return nil, &sessionLimitError{limit: limit, busy: s.names(owner)}
+	}
+	s.drop(evicted, fmt.Sprintf("only %d are kept", limit))
+	return evicted, nil
 }
 
-func (s *sessions) names() []string {
+// names are those of an owner's sessions, sorted.
+func (s *sessions) names(owner string) []string {
 	var names []string
-	for name := range s.byName {
-		names = append(names, name)
+	for key := range s.byKey {
+		if key.owner == owner {
+			names = append(names, key.name)
+		}
 	}
 	slices.Sort(names)
 	return names
 }
 
-func (s *sessions) remember(name, why string) {
-	s.dropped = append(s.dropped, droppedSession{name, why})
-	if len(s.dropped) > maxRemembered {
-		s.dropped = slices.Delete(s.dropped, 0, len(s.dropped)-maxRemembered)
+func (s *sessions) remember(key sessionKey, why string) {
+	dropped := append(s.dropped[key.owner], droppedSession{key.name, why})
+	if len(dropped) > maxRemembered {
+		dropped = slices.Delete(dropped, 0, len(dropped)-maxRemembered)
 	}
+	s.dropped[key.owner] = dropped
 }
 
-func (s *sessions) forget(name string) (why string) {
-	i := slices.IndexFunc(s.dropped, func(d droppedSession) bool { return d.name == name })
+func (s *sessions) forget(key sessionKey) (why string) {
+	dropped := s.dropped[key.owner]
+	i := slices.IndexFunc(dropped, func(d droppedSession) bool { return d.name == key.name })
 	if i < 0 {
 		return ""
 	}
-	why = s.dropped[i].why
-	s.dropped = slices.Delete(s.dropped, i, i+1)
+	why = dropped[i].why
+	s.dropped[key.owner] = slices.Delete(dropped, i, i+1)
 	return why
+}
+
+// stats counts all sessions, whoever they belong to.
+func (s *sessions) stats() Stats {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	stats := Stats{Sessions: len(s.byKey)}
+	for _, sess := range s.byKey {
+		stats.Memory += sess.memory
+		stats.Waiting += len(sess.waiting)
+		if sess.busy {
+			stats.Running++
+		}
+	}
+	return stats
 }
 
 // closeAll closes every sandbox. No run may be in progress or begin.
@@ -244,10 +337,10 @@ func (s *sessions) closeAll(ctx context.Context) error {
 	s.mu.Lock()
 	s.closed = true
 	var errs []error
-	for name, sess := range s.byName {
+	for key, sess := range s.byKey {
 		sess.stopExpiry()
 		errs = append(errs, sess.close(ctx))
-		delete(s.byName, name)
+		delete(s.byKey, key)
 	}
 	s.mu.Unlock()
 	s.expiring.Wait()
@@ -273,13 +366,13 @@ const (
 	SessionRunning SessionState = "running"
 )
 
-// list describes the sessions that there are, sorted by name.
-func (s *sessions) list() []SessionInfo {
+// list describes the sessions of an owner, sorted by name.
+func (s *sessions) list(owner string) []SessionInfo {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	infos := make([]SessionInfo, 0, len(s.byName))
-	for _, name := range s.names() {
-		sess := s.byName[name]
+	infos := make([]SessionInfo, 0)
+	for _, name := range s.names(owner) {
+		sess := s.byKey[sessionKey{owner, name}]
 		info := SessionInfo{
 			Name:     name,
 			State:    SessionIdle,

@@ -237,8 +237,8 @@ func TestIdleSessionExpires(t *testing.T) {
 				}
 				time.Sleep(tc.after)
 				synctest.Wait()
-				if tc.want == SessionReset && (engine.alive != 0 || len(b.Sessions()) != 0) {
-					t.Errorf("%d sandboxes alive, sessions %v", engine.alive, b.Sessions())
+				if tc.want == SessionReset && (engine.alive != 0 || len(b.Sessions("")) != 0) {
+					t.Errorf("%d sandboxes alive, sessions %v", engine.alive, b.Sessions(""))
 				}
 				res := mustRun(t, b, RunRequest{Code: "x"})
 				if res.SessionState != tc.want || !strings.Contains(res.Summary, tc.why) {
@@ -284,7 +284,7 @@ func TestSessionsAreListed(t *testing.T) {
 			{Name: "busy", State: SessionRunning, Waiting: 2, Made: began, LastUsed: began},
 			{Name: "idle", State: SessionIdle, Runs: 1, Made: began, LastUsed: began, Expires: &expires},
 		}
-		if got := b.Sessions(); !reflect.DeepEqual(got, want) {
+		if got := b.Sessions(""); !reflect.DeepEqual(got, want) {
 			t.Errorf("got  %+v\nwant %+v", got, want)
 		}
 		cancel()

@@ -20,7 +20,8 @@ const maxMessageLine = 16 << 20
 
 // drainTime is how long calls may still take when the client has closed its side: enough to answer a script
 // that was piped in ("printf … | codeexec serve"), too little for one that goes on after its client has died.
-const drainTime = 3 * time.Second
+// With the second that servers have to end by themselves it makes less than 3 s, after which nothing may be left.
+const drainTime = time.Second
 
 // errInputEnded is the cause of the end of calls whose client doesn't talk to us any more.
 var errInputEnded = errors.New("the client has closed the connection")
@@ -49,6 +50,30 @@ func (b *Bridge) ready() <-chan struct{} {
 	ready := make(chan struct{})
 	close(ready)
 	return ready
+}
+
+var (
+	errStarting = errors.New("the interpreter is still starting")
+	errNoPython = errors.New("the interpreter can't be started")
+)
+
+// Ready says why no script can run at the moment; nil means that one can.
+func (b *Bridge) Ready() error {
+	b.mu.Lock()
+	draining := b.draining
+	b.mu.Unlock()
+	if draining {
+		return errClosing
+	}
+	select {
+	case <-b.ready():
+	default:
+		return errStarting
+	}
+	if e, ok := b.opts.Engine.(interface{ Err() error }); ok && e.Err() != nil {
+		return fmt.Errorf("%w: %w", errNoPython, e.Err())
+	}
+	return nil
 }
 
 // An admissionGate is closed while a call has been read, but hasn't taken its place among the runs.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"codeexec/bridge"
+	"codeexec/bridge/artifact"
 	"codeexec/bridge/config"
 )
 
@@ -37,10 +38,13 @@ type settings struct {
 	sessions   int           // that are kept; 0: the default
 	calls      int           // tool calls of a run; 0: the default
 	inFlight   int           // tool calls in flight to one server; 0: the default
+	runs       int           // scripts that run and wait at once, of all clients over HTTP; 0: the default
+	token      string        // of clients over HTTP, see httpserve.ParseTokens
 	memory     int64         // bytes of linear memory of a sandbox
 	stateDir   string        // configuration of servers, and what scripts keep
 	cacheDir   string        // compiled code and what is known of servers; empty: the user's cache directory
 	text       bridge.TextForm
+	keepRuns   artifact.Mode // which runs have a folder for what they save
 	logLevel   slog.Level
 	sources    []config.Source // where servers are looked for; nil: the default
 	allowSelf  bool            // servers that would start codeexec itself are kept
@@ -62,10 +66,13 @@ func (env environment) read(defaultLevel slog.Level) (settings, []error) {
 	warn(set(env, "MAX_SESSIONS", &s.sessions, parseCount))
 	warn(set(env, "MAX_CALLS", &s.calls, parseCount))
 	warn(set(env, "MAX_IN_FLIGHT", &s.inFlight, parseCount))
+	warn(set(env, "MAX_RUNS", &s.runs, parseCount))
+	s.token, _ = env.variable("HTTP_TOKEN")
 	warn(set(env, "MEMORY", &s.memory, parseSize))
 	warn(set(env, "STATE_DIR", &s.stateDir, filepath.Abs))
 	warn(set(env, "CACHE_DIR", &s.cacheDir, filepath.Abs))
 	warn(set(env, "OUTPUT_MODE", &s.text, parseTextForm))
+	warn(set(env, "KEEP_RUNS", &s.keepRuns, parseKeepRuns))
 	warn(set(env, "LOG_LEVEL", &s.logLevel, parseLevel))
 	warn(set(env, "SOURCES", &s.sources, config.ParseSources))
 	warn(set(env, "ALLOW_SELF_SERVER", &s.allowSelf, parseBool))
@@ -159,6 +166,14 @@ func parseTextForm(v string) (bridge.TextForm, error) {
 		return form, nil
 	}
 	return "", fmt.Errorf("want %s, %s or %s", bridge.TextCompact, bridge.TextJSON, bridge.TextTOON)
+}
+
+func parseKeepRuns(v string) (artifact.Mode, error) {
+	switch mode := artifact.Mode(strings.ToLower(v)); mode {
+	case artifact.Written, artifact.All, artifact.None:
+		return mode, nil
+	}
+	return "", fmt.Errorf("want %s, %s or %s", artifact.Written, artifact.All, artifact.None)
 }
 
 func parseBool(v string) (bool, error) {

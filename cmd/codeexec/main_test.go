@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == upstream.SuperviseArg {
 		os.Exit(upstream.SuperviseMain(os.Args[2:]))
 	}
-	testscript.Main(m, map[string]func(){"codeexec": main})
+	testscript.Main(m, map[string]func(){"codeexec": main, "suiteclient": suiteClient})
 }
 
 // The scripts show what users and MCP clients see. Those that run Python fail, and say what to do, in a
@@ -106,7 +106,7 @@ func linkCache(dir, other string) error {
 }
 
 // freshCache is a cache directory of the test's own, with the compiled code and with nothing known of servers.
-func freshCache(t *testing.T) string {
+func freshCache(t testing.TB) string {
 	t.Helper()
 	compiled, err := cacheDir()
 	if err != nil {

@@ -118,6 +118,8 @@ func openBridge(ctx context.Context, s settings, opts bridge.Options, progress f
 	}
 	opts.Projects = projectsDir(s, opts.Logger)
 	opts.Store = memoryStore(s, opts.Projects, opts.Logger)
+	opts.ToolsLock = filepath.Join(s.stateDir, "user_tools.lock")
+	opts.KeepRuns = s.keepRuns
 	opts.Policy, opts.Audit = ownersRules(s, opts.Logger)
 	opts.Catalog = catalogDir(s, opts.Logger)
 	return bridge.New(ctx, opts), engine

@@ -84,8 +84,9 @@ func newRootCommand(std streams) *cobra.Command {
 	root.CompletionOptions.HiddenDefaultCmd = true
 	env := environment(os.LookupEnv)
 	root.AddCommand(
-		newExecCommand(std, env), newServeCommand(std, env),
+		newExecCommand(std, env), newReplCommand(std, env), newServeCommand(std, env),
 		newServersCommand(std, env), newToolsCommand(std, env), newSearchCommand(std, env), newCallCommand(std, env),
+		newMemoryCommand(std, env), newSavedCommand(std, env), newPackagesCommand(std, env),
 		newInstallCommand(std, env), newUninstallCommand(std, env), newDoctorCommand(std, env),
 		newVersionCommand(std),
 	)

@@ -27,7 +27,7 @@ _INSTEAD = {
     "numpy": _NUMBERS,
     "openpyxl": "use csv",
     "pandas": _NUMBERS,
-    "pip": "nothing can be installed",
+    "pip": "nothing can be installed from a script",
     "plotly": _CHARTS,
     "pytz": "use zoneinfo",
     "requests": _NETWORK,
@@ -77,5 +77,5 @@ def _explain(name: str) -> str:
     hint = f" ({instead})" if instead else ""
     return (
         f"{message}: the sandbox has Python's standard library and MCP tools{hint}; "
-        f"pure-Python packages can be put into {PACKAGES}"
+        f"pure-Python packages can be added to {PACKAGES}, on the host by `codeexec packages add`"
     )

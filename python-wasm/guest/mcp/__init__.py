@@ -12,12 +12,13 @@ and a module ``mcp.servers.<alias>``; ``mcp.runtime`` finds servers and tools:
 
 from typing import Any
 
-from mcp import _modules, runtime, servers
+from mcp import _modules, _saved, runtime, servers
 from mcp._catalog import missing_attribute
 
 __all__ = ["runtime", "servers"]
 
 _modules.install()
+_saved.install()
 
 
 def __getattr__(name: str) -> Any:

@@ -2,6 +2,7 @@
 
 __all__ = ["Reply", "call", "call_async"]
 
+from collections.abc import Sequence
 from typing import Any
 
 from codeexec.host import HostError, Reply
@@ -17,11 +18,15 @@ _FAILURES = (OverflowError, RuntimeError, ValueError)
 
 
 def call(
-    op: str, params: dict[str, Any], server: str | None = None, tool: str | None = None
+    op: str,
+    params: dict[str, Any],
+    server: str | None = None,
+    tool: str | None = None,
+    attachments: Sequence[bytes] = (),
 ) -> Reply:
     """Ask the host and wait for the answer; nothing else runs meanwhile."""
     try:
-        return _call(op, params)
+        return _call(op, params, attachments)
     except _FAILURES as error:
         failure = _failure(error, server, tool)
     raise failure

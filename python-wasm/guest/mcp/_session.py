@@ -1,19 +1,23 @@
 """The names that every run finds defined. Called by `codeexec.run` around each run."""
 
-__all__ = ["begin_run", "end_run", "explain_name"]
+__all__ = ["begin_run", "end_run", "enter_run", "explain_name", "show_value"]
 
 from collections.abc import Mapping
 import sys
 from typing import Any
 
-from mcp import _memory, _modules, runtime
+from mcp import _chart, _files, _memory, _modules, _saved, _show, _time, runtime
 from mcp._catalog import catalog
 from mcp._errors import MCPError
 from mcp._proxy import Servers, ServerProxy
+from mcp._show import show_value
 
 _mcp = sys.modules["mcp"]
 _servers = Servers()
 _ABSENT = object()
+
+# The modules whose functions are predefined.
+_HELPERS = (_memory, _show, _files, _chart, _time)
 
 # What begin_run defined last, by name. One interpreter has one session.
 _defined: dict[str, Any] = {}
@@ -27,6 +31,7 @@ def begin_run(env: Mapping[str, Any], namespace: dict[str, Any]) -> None:
     may not use go. A name that the session has bound to a value of its own
     (``runtime = 3.2``) is left alone, as any variable of the session.
     """
+    _files.begin(env.get("execution"))
     changed = catalog.begin(env.get("servers") or [], bool(env.get("restricted")))
     if changed or not _defined:
         wanted = _names()
@@ -43,6 +48,12 @@ def begin_run(env: Mapping[str, Any], namespace: dict[str, Any]) -> None:
     if wanted is not _defined:
         _defined.clear()
         _defined.update(wanted)
+    _saved.begin(env.get("saved") or "", _defined)
+
+
+def enter_run(namespace: dict[str, Any]) -> None:
+    """Define the saved tools that the run mentions; within its time limit, for it runs their code."""
+    _saved.define(namespace)
 
 
 def end_run() -> None:
@@ -56,7 +67,8 @@ def _names() -> dict[str, Any]:
         "runtime": runtime,
         "mcp_servers": _servers,
         "LOADED_MCP_SERVERS": catalog.names,
-        **{name: getattr(_memory, name) for name in _memory.__all__},
+        **{name: getattr(module, name) for module in _HELPERS for name in module.__all__},
+        **_saved.names(),
     }
     for server in catalog.servers():
         old = _defined.get(server.variable)
@@ -78,6 +90,8 @@ def explain_name(name: str) -> str | None:
     if name in catalog:
         server = catalog.server(name)
         return f"The MCP server {server.name!r} is {server.variable}."
+    if _saved.is_tool(name):
+        return f"The saved tool {name!r} is broken; list_saved_tools() says more."
     if name in runtime.__all__:
         return f"Write runtime.{name}."
     alias = name.removeprefix("mcp_")

@@ -7,7 +7,9 @@
     >>> print(runtime.stubs("github"))
     >>> await mcp_github.create_issue(repo="o/r", title="Bug")
 
-What `save_memory` saves, `load_memory` finds in any later session.
+`display` shows pictures, `render_chart` draws them, `save_file` keeps files.
+What `save_memory` saves, `load_memory` finds in any later session; functions
+that `save_tool` saves are predefined there.
 
 Discovery answers at once, with or without `await`. All errors of servers and
 tools are subclasses of `MCPError`.
@@ -28,21 +30,33 @@ __all__ = [
     "ToolError",
     "call_tool",
     "capability_summary",
+    "convert_time",
     "delete_memory",
+    "delete_saved_tool",
     "describe_server",
     "discovered_servers",
+    "display",
+    "execution_folder",
     "get_memory_info",
+    "list_execution_files",
     "list_loaded_server_metadata",
     "list_memories",
+    "list_saved_tools",
     "list_servers",
     "list_servers_sync",
     "list_tools",
     "list_tools_sync",
+    "list_timezones",
     "load_memory",
     "memory_exists",
+    "now",
     "query_tool_docs",
     "query_tool_docs_sync",
+    "render_chart",
+    "save_file",
+    "save_image",
     "save_memory",
+    "save_tool",
     "search_tool_docs",
     "search_tool_docs_sync",
     "stubs",
@@ -55,6 +69,7 @@ from typing import Any, Literal
 from mcp import _docs, _host, _proxy
 from mcp._awaitable import AwaitableList, AwaitableRecord, AwaitableTuple
 from mcp._catalog import catalog, missing_attribute
+from mcp._chart import render_chart
 from mcp._errors import (
     CallTimeout,
     LimitExceeded,
@@ -65,6 +80,7 @@ from mcp._errors import (
     ServerUnavailable,
     ToolError,
 )
+from mcp._files import execution_folder, list_execution_files, save_file, save_image
 from mcp._memory import (
     delete_memory,
     get_memory_info,
@@ -75,6 +91,9 @@ from mcp._memory import (
     update_memory,
 )
 from mcp._results import Audio, Image, Resource, ResourceLink
+from mcp._saved import delete_saved_tool, list_saved_tools, save_tool
+from mcp._show import display
+from mcp._time import convert_time, list_timezones, now
 
 Detail = Literal["summary", "full", "stub"]
 Scope = Literal["run", "all"]

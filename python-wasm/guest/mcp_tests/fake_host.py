@@ -33,7 +33,13 @@ class Host:
         self.capabilities = "manual"
         self.pause: asyncio.Event | None = None
         self.memory: dict[str, dict[str, Any]] = {}  # records, or an "error" each
+        self.shown: list[tuple[dict[str, Any], list[bytes]]] = []
+        self.attachments: Any = ()  # of the last request
+        self.execution: dict[str, str] | None = None
+        self.missing = ""  # glyphs of the font of charts
         self.conflicts: list[Any] = []  # what others save before the next commits
+        self.tools = ""  # the file of saved tools
+        self.other_tools: list[str] = []  # what others write before the next writes
 
     def add(self, name: str, *tools: dict[str, Any], alias: str | None = None, **info: Any) -> None:
         """Configure a server; a tool is its definition, with its answer under "answer".
@@ -58,7 +64,9 @@ class Host:
         return {
             "servers": [{key: server[key] for key in keys} for server in chosen],
             "restricted": restricted,
+            "saved": str(hash(self.tools)) if self.tools else "",
             "limits": {"timeout": 30, "memory": 2**28, "calls": 1000, "in_flight": 16},
+            "execution": self.execution,
         }
 
     def asked(self, op: str) -> list[dict[str, Any]]:
@@ -82,9 +90,23 @@ class Host:
                 return Reply(self.search, [])
             case "text.capabilities":
                 return Reply(self.capabilities, [])
+            case "chart.render":
+                return Reply({"missing": self.missing}, [b"\x89PNG\r\n\x1a\nchart"])
         if op.startswith("memory."):
             return Reply(json.loads(json.dumps(self._remember(op, params))), [])
+        if op.startswith("saved."):
+            return Reply(self._keep_tools(op, params), [])
         raise HostError("Unsupported", f"no operation {op}")
+
+    def _keep_tools(self, op: str, params: dict[str, Any]) -> Any:
+        if op == "saved.read":
+            return {"text": self.tools, "revision": str(hash(self.tools)) if self.tools else ""}
+        if self.other_tools:
+            self.tools = self.other_tools.pop(0)
+        if params["revision"] != (str(hash(self.tools)) if self.tools else ""):
+            return False
+        self.tools = params["text"]
+        return True
 
     def _remember(self, op: str, params: dict[str, Any]) -> Any:
         key = params.get("key")
@@ -164,7 +186,12 @@ host = Host()
 
 
 def _call(op: str, params: dict[str, Any], attachments: Any = ()) -> Reply:
+    host.attachments = attachments
     return host.handle(op, params)
+
+
+def _show(header: dict[str, Any], attachments: Any) -> None:
+    host.shown.append((json.loads(json.dumps(header)), list(attachments)))
 
 
 async def _call_async(op: str, params: dict[str, Any], attachments: Any = ()) -> Reply:
@@ -177,7 +204,7 @@ async def _call_async(op: str, params: dict[str, Any], attachments: Any = ()) ->
 def _install() -> None:
     module = ModuleType("codeexec.host")
     module.HostError, module.Reply = HostError, Reply
-    module.call, module.call_async = _call, _call_async
+    module.call, module.call_async, module.show = _call, _call_async, _show
     package = ModuleType("codeexec")
     package.__path__ = []
     package.host = module
@@ -213,6 +240,7 @@ class GuestTest(unittest.TestCase):
 
         _session.end_run()
         _session.begin_run(host.env(*names, restricted=restricted), self.namespace)
+        _session.enter_run(self.namespace)
         return self.namespace
 
     def execute(self, code: str) -> Any:
