@@ -163,7 +163,7 @@ const inputID = "input"
 // follow waits until the run is over or asks its client something. While it waits, the end of ctx is that of
 // the run.
 func (s *Server) follow(ctx context.Context, p *pendingRun, version string) *mcp.CallToolResult {
-	defer context.AfterFunc(ctx, func() { p.cancel(context.Cause(ctx)) })()
+	defer context.AfterFunc(ctx, func() { p.cancel(endOf(ctx)) })()
 	for {
 		select {
 		case result := <-p.result:

@@ -86,6 +86,20 @@ type connection struct {
 
 type connectionKey struct{}
 
+// endOf says why the context of a request has ended: the client has taken it back or has left, or nobody is served
+// any more.
+func endOf(ctx context.Context) error {
+	conn, ok := ctx.Value(connectionKey{}).(*connection)
+	if !ok || conn.ctx.Err() == nil {
+		return context.Cause(ctx)
+	}
+	cause := context.Cause(conn.ctx)
+	if errors.Is(cause, errDisconnected) || errors.Is(cause, errTooMany) {
+		return cause
+	}
+	return fmt.Errorf("%w: %w", errClosing, cause)
+}
+
 func (s *Server) serve(ctx context.Context, t mcp.Transport, conn *connection) error {
 	session, err := s.mcp.Connect(context.WithValue(ctx, connectionKey{}, conn), t, nil)
 	if err != nil {
