@@ -8,7 +8,7 @@
 //
 // # Why gonum.org/v1/plot
 //
-// Three libraries were compared by the same six charts. go-analyze/charts looks best as it comes, but its
+// Three libraries were compared by the same six charts, which are in testdata/compared. go-analyze/charts looks best as it comes, but its
 // axes know only categories: a scatter plot has no numeric x, dates are spread evenly, and an area with a gap
 // is filled across it. go-chart needs the least code, but can't draw a gap, groups of bars, or bars below
 // zero, and has had no release since August 2024. gonum/plot gets all of this right, is kept by the Gonum project
