@@ -2,7 +2,6 @@ package toon
 
 import (
 	"encoding/json"
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,13 +12,7 @@ import (
 
 // The tests for encoders that come with the specification, all of them.
 func TestConformance(t *testing.T) {
-	bin, err := npm.Bin(t.Context())
-	if errors.Is(err, npm.ErrNoNode) {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	bin := npm.Need(t, npm.Bin)
 	files, err := filepath.Glob(filepath.Join(filepath.Dir(bin), "@toon-format/spec/tests/fixtures/encode/*.json"))
 	if err != nil {
 		t.Fatal(err)

@@ -20,7 +20,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"codeexec/bridge/config"
-	"codeexec/testdata/npm"
 )
 
 // stub is the path of the stub server's program.
@@ -61,22 +60,6 @@ func supervisor(t testing.TB) []string {
 		t.Fatal(err)
 	}
 	return line
-}
-
-// npmBin returns the directory of the programs of servers from npm. It skips the
-// test where there is no npm.
-func npmBin(t testing.TB) string {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute) // the first time it is installed
-	defer cancel()
-	bin, err := npm.Bin(ctx)
-	if errors.Is(err, npm.ErrNoNode) {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return bin
 }
 
 // A buffer is a log that a test can read while it is written.

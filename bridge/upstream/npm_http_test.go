@@ -14,11 +14,12 @@ import (
 	"time"
 
 	"codeexec/bridge/config"
+	"codeexec/testdata/npm"
 )
 
 // The reference server over both HTTP transports.
 func TestServerFromNPMOverHTTP(t *testing.T) {
-	bin := npmBin(t)
+	bin := npm.Need(t, npm.Bin)
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	tests := []struct{ mode, path, transport string }{

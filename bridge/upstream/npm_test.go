@@ -12,11 +12,12 @@ import (
 
 	"codeexec/bridge/catalog"
 	"codeexec/bridge/config"
+	"codeexec/testdata/npm"
 )
 
 // The servers that everybody starts with, as npm has them.
 func TestServersFromNPM(t *testing.T) {
-	bin := npmBin(t)
+	bin := npm.Need(t, npm.Bin)
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	dir, err := filepath.EvalSymlinks(t.TempDir())

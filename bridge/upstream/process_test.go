@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"codeexec/bridge/config"
+	"codeexec/testdata/npm"
 )
 
 // alive reports whether a process exists and isn't a zombie.
@@ -232,7 +233,7 @@ func TestASupervisedProgramThatCantBeStarted(t *testing.T) {
 
 // npx starts npm, which starts a shell, which starts node.
 func TestNPXLeavesNothing(t *testing.T) {
-	bin := npmBin(t)
+	bin := npm.Need(t, npm.Bin)
 	m := start(t, Options{StartTimeout: time.Minute}, config.Server{
 		Name: "stub", Command: "npx", Args: []string{"--no-install", "mcp-server-everything"},
 		Cwd: filepath.Dir(filepath.Dir(bin)),

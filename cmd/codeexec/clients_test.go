@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -24,13 +23,7 @@ const testToken = "a-token-that-nobody-guesses"
 
 // The inspector's command line, over both transports.
 func TestInspector(t *testing.T) {
-	bin, err := npm.Conformance(t.Context())
-	if errors.Is(err, npm.ErrNoNode) {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	bin := npm.Need(t, npm.Conformance)
 	self, err := exec.LookPath("codeexec")
 	if err != nil {
 		t.Fatal(err)
@@ -84,13 +77,7 @@ func TestInspector(t *testing.T) {
 
 // The TypeScript SDK's client over HTTP.
 func TestTypeScriptClientOverHTTP(t *testing.T) {
-	bin, err := npm.Bin(t.Context())
-	if errors.Is(err, npm.ErrNoNode) {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	bin := npm.Need(t, npm.Bin)
 	t.Setenv("CODEEXEC_HTTP_TOKEN", testToken)
 	server := startHTTP(t)
 	dir := t.TempDir()

@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -20,13 +19,7 @@ import (
 // protocol that it is for. What can't pass is in testdata/conformance/server.yml with the reason; it must fail,
 // so that the list only gets shorter, and for no other reason than that it wants what only a reference server has.
 func TestConformanceServer(t *testing.T) {
-	bin, err := npm.Conformance(t.Context())
-	if errors.Is(err, npm.ErrNoNode) {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	bin := npm.Need(t, npm.Conformance)
 	expected, err := readBaseline("../../testdata/conformance/server.yml")
 	if err != nil {
 		t.Fatal(err)

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -21,13 +20,7 @@ import (
 // tools over many pages, and two that are no good. The good ones work as if they were alone, and the others say
 // what is wrong with them: to the script, and later to their owner.
 func TestGoodServersBesideBadOnes(t *testing.T) {
-	bin, err := npm.Bin(t.Context())
-	if errors.Is(err, npm.ErrNoNode) {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	bin := npm.Need(t, npm.Bin)
 	data := t.TempDir()
 	if err := os.WriteFile(filepath.Join(data, "note.txt"), []byte("hello"), 0o600); err != nil {
 		t.Fatal(err)

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,13 +17,7 @@ import (
 // writes to it, once run by the command and once sent by a real client: the
 // TypeScript SDK's.
 func TestRealServerAndRealClient(t *testing.T) {
-	bin, err := npm.Bin(t.Context())
-	if errors.Is(err, npm.ErrNoNode) {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	bin := npm.Need(t, npm.Bin)
 	self, err := exec.LookPath("codeexec") // the test binary, put there by testscript.Main
 	if err != nil {
 		t.Fatal(err)

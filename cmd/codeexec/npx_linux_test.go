@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -22,13 +21,7 @@ import (
 // However codeexec ends while a script waits for a server that npx has started, which is a process of a process
 // of a process: 3 s later there is none of them.
 func TestNothingOutlivesCodeexec(t *testing.T) {
-	bin, err := npm.Bin(t.Context())
-	if errors.Is(err, npm.ErrNoNode) {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	bin := npm.Need(t, npm.Bin)
 	self, err := exec.LookPath("codeexec") // the test binary, put there by testscript.Main
 	if err != nil {
 		t.Fatal(err)

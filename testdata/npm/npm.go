@@ -20,6 +20,7 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"testing"
 	"time"
 )
 
@@ -47,6 +48,21 @@ func Conformance(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("%w: npm has no Node 22 for this platform", ErrNoNode)
 	}
 	return bin, nil
+}
+
+// Need returns what Bin or Conformance return, and skips the test where there is no Node.
+func Need(t testing.TB, programs func(context.Context) (string, error)) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute) // the first time it is installed
+	defer cancel()
+	bin, err := programs(ctx)
+	if errors.Is(err, ErrNoNode) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bin
 }
 
 // install installs the set in the directory set of this package into the user's cache directory, unless it
