@@ -43,7 +43,8 @@ lint:
 	GOOS=windows $(GO) vet ./...
 	GOOS=darwin $(GO) vet ./...
 
-# Every fuzz test for FUZZTIME.
+# Every fuzz test for FUZZTIME. An interesting input is by default made smaller
+# for up to a minute, which would be all that happens.
 FUZZTIME ?= 20s
 fuzz: python-wasm
 	@for package in $$($(GO) list ./...); do \

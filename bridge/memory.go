@@ -196,7 +196,7 @@ func memoryError(ctx context.Context, err error) error {
 	if own, ok := errors.AsType[*hostfuncs.Error](err); ok {
 		return own
 	}
-	out := &hostfuncs.Error{Kind: kindMCPError, Message: err.Error()}
+	out := &hostfuncs.Error{Kind: kindMCPError, Message: withoutPath(err)}
 	if damaged, ok := errors.AsType[*memory.DamagedError](err); ok {
 		// The message of the innermost error says everything.
 		out.Kind, out.Message = kindMemoryCorrupted, damaged.Error()

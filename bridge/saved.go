@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"codeexec/bridge/config"
@@ -116,7 +117,10 @@ func (f *toolFile) write(ctx context.Context, revision, text string) (bool, erro
 	if now.Revision != revision {
 		return false, nil
 	}
-	return true, config.WriteFile(filepath.Join(f.dir, toolFileName), []byte(text), 0o600)
+	if err := config.WriteFile(filepath.Join(f.dir, toolFileName), []byte(text), 0o600); err != nil {
+		return false, fmt.Errorf("/projects/%s can't be written: %w", toolFileName, err)
+	}
+	return true, nil
 }
 
 // useSaved answers the operations saved.*:
@@ -154,7 +158,20 @@ func (h *guestHandler) useSaved(ctx context.Context, op string, params json.RawM
 		if own, ok := errors.AsType[*hostfuncs.Error](err); ok {
 			return hostfuncs.Response{}, own
 		}
-		return hostfuncs.Response{}, &hostfuncs.Error{Kind: kindMCPError, Message: "saved tools: " + err.Error()}
+		return hostfuncs.Response{}, &hostfuncs.Error{Kind: kindMCPError, Message: "saved tools: " + withoutPath(err)}
 	}
 	return respond(answer)
+}
+
+// withoutPath returns the message of an error without the path of the host that it names, which says nothing to
+// scripts.
+func withoutPath(err error) string {
+	message := err.Error()
+	if file, ok := errors.AsType[*fs.PathError](err); ok {
+		message = strings.ReplaceAll(message, file.Error(), file.Err.Error())
+	}
+	if link, ok := errors.AsType[*os.LinkError](err); ok {
+		message = strings.ReplaceAll(message, link.Error(), link.Err.Error())
+	}
+	return message
 }

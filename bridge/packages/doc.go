@@ -32,4 +32,15 @@
 // to their places, and what was there before is moved aside; if anything fails, all moves are undone. The
 // modules of several distributions may share a directory, as those of namespace packages do, so files are
 // moved and not directories.
+//
+// Many moves aren't one, so a journal of them is there until the last is done. Where the process is killed
+// before that, the next [Folder.Add], [Folder.Remove] or [Folder.List] of any process undoes them. Until then
+// scripts may find some modules of each version, or none.
+//
+// # Why all files are synced before the first is moved
+//
+// After a power failure a file that was renamed but not synced may be there and be empty, and the version that
+// it replaced be gone. The journal is synced after the files, and the moves come after it: file systems keep
+// the order of such changes. The moves themselves aren't waited for, for either version may be there after a
+// failure. Files are synced side by side, which takes 0.3 ms each on a disk where one alone takes 2 ms.
 package packages

@@ -3,7 +3,6 @@ package packages
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -18,9 +17,6 @@ import (
 
 	"codeexec/memory/filelock"
 )
-
-// asidePrefix begins the names of directories in which changes are prepared.
-const asidePrefix = ".codeexec-"
 
 // installer is what INSTALLER says.
 const installer = "codeexec"
@@ -72,20 +68,23 @@ func (f *Folder) Add(ctx context.Context, dists ...*Distribution) ([]Installed, 
 		return nil, fmt.Errorf("adding packages: %w", err)
 	}
 	defer root.Close()
-	aside := asidePrefix + rand.Text()
-	defer root.RemoveAll(aside)
+	s := newSwap(root)
+	defer s.close()
 	var new []string
 	for _, dist := range dists {
-		paths, err := stage(ctx, root, path.Join(aside, "new"), dist)
+		paths, err := stage(ctx, root, s.new(), dist)
 		if err != nil {
-			return nil, fmt.Errorf("adding %s %s: %w", dist.name, dist.version, err)
+			return nil, fmt.Errorf("adding %s %s to %s: %w", dist.name, dist.version, f.path, err)
 		}
 		new = append(new, paths...)
 	}
+	if err := syncFiles(ctx, root, s.new(), new); err != nil {
+		return nil, fmt.Errorf("adding packages: %w", err)
+	}
 
-	release, err := f.lock.Acquire(ctx)
+	release, err := f.begin(ctx, root)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("adding packages: %w", err)
 	}
 	defer release()
 	before, err := list(root)
@@ -104,15 +103,9 @@ func (f *Folder) Add(ctx context.Context, dists ...*Distribution) ([]Installed, 
 			}
 		}
 	}
-	s := swap{root: root, aside: path.Join(aside, "old")}
-	if err := s.replace(path.Join(aside, "new"), new, owned); err != nil {
-		err = errors.Join(fmt.Errorf("adding packages: %w", err), s.undo())
-		for _, name := range new {
-			s.prune(map[string]bool{name: true})
-		}
-		return nil, err
+	if err := s.replace(new, owned); err != nil {
+		return nil, fmt.Errorf("adding packages: %w", err)
 	}
-	s.prune(owned)
 	after, err := list(root)
 	if err != nil {
 		return nil, fmt.Errorf("adding packages: %w", err)
@@ -130,7 +123,7 @@ func (f *Folder) Add(ctx context.Context, dists ...*Distribution) ([]Installed, 
 }
 
 // List returns the packages in the folder, sorted by name.
-func (f *Folder) List() ([]Installed, error) {
+func (f *Folder) List(ctx context.Context) ([]Installed, error) {
 	root, err := f.open(false)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -139,11 +132,40 @@ func (f *Folder) List() ([]Installed, error) {
 		return nil, fmt.Errorf("listing packages: %w", err)
 	}
 	defer root.Close()
+	if err := f.recover(ctx, root); err != nil {
+		return nil, fmt.Errorf("listing packages: %w", err)
+	}
 	all, err := list(root)
 	if err != nil {
 		return nil, fmt.Errorf("listing packages: %w", err)
 	}
 	return all, nil
+}
+
+// Recover undoes a change that was cut short by the end of a process, so that scripts find the packages as they were
+// before it. It waits for a change that is going on. It costs little where there is neither.
+func (f *Folder) Recover(ctx context.Context) error {
+	root, err := f.open(false)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("looking for interrupted changes of packages: %w", err)
+	}
+	defer root.Close()
+	return f.recover(ctx, root)
+}
+
+func (f *Folder) recover(ctx context.Context, root *os.Root) error {
+	if !interrupted(root) {
+		return nil
+	}
+	release, err := f.begin(ctx, root)
+	if err != nil {
+		return err
+	}
+	release()
+	return nil
 }
 
 // ErrNotFound means that no package of a name is in the folder.
@@ -160,9 +182,9 @@ func (f *Folder) Remove(ctx context.Context, name string) (Installed, error) {
 		return Installed{}, fmt.Errorf("removing %s: %w", name, err)
 	}
 	defer root.Close()
-	release, err := f.lock.Acquire(ctx)
+	release, err := f.begin(ctx, root)
 	if err != nil {
-		return Installed{}, err
+		return Installed{}, fmt.Errorf("removing %s: %w", name, err)
 	}
 	defer release()
 	all, err := list(root)
@@ -177,17 +199,15 @@ func (f *Folder) Remove(ctx context.Context, name string) (Installed, error) {
 	if found.ByHand {
 		return Installed{}, fmt.Errorf("%s was put there by hand, and it isn't known what belongs to it; delete it in %s", name, f.path)
 	}
-	aside := asidePrefix + rand.Text()
-	defer root.RemoveAll(aside)
-	s := swap{root: root, aside: path.Join(aside, "old")}
+	s := newSwap(root)
+	defer s.close()
 	owned := map[string]bool{}
 	for _, name := range found.files {
 		owned[name] = true
 	}
-	if err := s.replace("", nil, owned); err != nil {
-		return Installed{}, errors.Join(fmt.Errorf("removing %s: %w", name, err), s.undo())
+	if err := s.replace(nil, owned); err != nil {
+		return Installed{}, fmt.Errorf("removing %s: %w", name, err)
 	}
-	s.prune(owned)
 	return found, nil
 }
 
@@ -214,6 +234,19 @@ func (f *Folder) open(create bool) (*os.Root, error) {
 	return parent.OpenRoot(base + "/.")
 }
 
+// begin waits for the lock, and puts in order what killed processes have left.
+func (f *Folder) begin(ctx context.Context, root *os.Root) (release func(), err error) {
+	release, err = f.lock.Acquire(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := tidy(root); err != nil {
+		release()
+		return nil, err
+	}
+	return release, nil
+}
+
 // stage writes the files of a distribution into a directory, with its RECORD, and returns their paths.
 func stage(ctx context.Context, root *os.Root, dir string, dist *Distribution) ([]string, error) {
 	info := dist.infoDir()
@@ -230,6 +263,9 @@ func stage(ctx context.Context, root *os.Root, dir string, dist *Distribution) (
 		}
 		line, err := writeFile(root, path.Join(dir, file.path), file, left)
 		if err != nil {
+			if inner, ok := errors.AsType[*fs.PathError](err); ok {
+				err = inner.Err // the path is only that of the copy aside
+			}
 			return nil, fmt.Errorf("%s: %w", file.path, err)
 		}
 		left -= line.size
@@ -273,99 +309,6 @@ func writeFile(root *os.Root, name string, file file, limit int64) (line recordL
 		return line, errors.New("its contents aren't what RECORD says; the wheel is damaged, or was changed")
 	}
 	return recordLine{file.path, digest{"sha256", encodeSum(own), size}}, nil
-}
-
-// A swap moves files of a folder, so that it can be undone.
-type swap struct {
-	root  *os.Root
-	aside string // where what is replaced goes
-	moves [][2]string
-}
-
-func (s *swap) move(from, to string) error {
-	if err := s.root.MkdirAll(path.Dir(to), 0o700); err != nil {
-		return err
-	}
-	if err := s.root.Rename(from, to); err != nil {
-		return err
-	}
-	s.moves = append(s.moves, [2]string{from, to})
-	return nil
-}
-
-// replace moves new files, from a directory, to their places, and the old ones away. Only old files may be in
-// the way.
-func (s *swap) replace(dir string, new []string, old map[string]bool) error {
-	for _, name := range new {
-		if _, err := s.root.Lstat(name); err == nil && !old[name] {
-			return fmt.Errorf("%s is there already, and belongs to something else; remove that first", name)
-		}
-	}
-	// Also what has been compiled of old files: it would go on to be imported, or be left behind.
-	for _, name := range slices.Sorted(maps.Keys(old)) {
-		if info, err := s.root.Lstat(name); err == nil && info.IsDir() {
-			continue // nobody has recorded that, but a script
-		}
-		for _, gone := range append(compiledFiles(s.root, name), name) {
-			if err := s.move(gone, path.Join(s.aside, gone)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return err
-			}
-		}
-	}
-	for _, name := range new {
-		if err := s.move(path.Join(dir, name), name); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// undo moves everything back.
-func (s *swap) undo() error {
-	var errs []error
-	for _, move := range slices.Backward(s.moves) {
-		errs = append(errs, s.root.Rename(move[1], move[0]))
-	}
-	return errors.Join(errs...)
-}
-
-// prune removes the directories of files that are empty.
-func (s *swap) prune(files map[string]bool) {
-	for name := range files {
-		for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
-			s.removeDir(dir + "/__pycache__")
-			if !s.removeDir(dir) {
-				break
-			}
-		}
-	}
-	s.removeDir("__pycache__")
-}
-
-// removeDir removes a directory if it is empty, and reports whether it did.
-func (s *swap) removeDir(name string) bool {
-	info, err := s.root.Lstat(name)
-	return err == nil && info.IsDir() && s.root.Remove(name) == nil // which fails where it isn't empty
-}
-
-// compiledFiles returns the files that Python has made of a module.
-func compiledFiles(root *os.Root, name string) []string {
-	module, ok := strings.CutSuffix(path.Base(name), ".py")
-	if !ok {
-		return nil
-	}
-	cache := path.Join(path.Dir(name), "__pycache__")
-	entries, err := fs.ReadDir(root.FS(), cache)
-	if err != nil {
-		return nil
-	}
-	var found []string
-	for _, entry := range entries {
-		if strings.HasPrefix(entry.Name(), module+".") && strings.HasSuffix(entry.Name(), ".pyc") {
-			found = append(found, path.Join(cache, entry.Name()))
-		}
-	}
-	return found
 }
 
 // list returns the packages in a folder.
@@ -447,10 +390,15 @@ func describe(root *os.Root, info string) Installed {
 	return p
 }
 
+// readBounded returns a file of metadata.
 func readBounded(root *os.Root, name string) ([]byte, error) {
+	return readUpTo(root, name, maxMetadata)
+}
+
+func readUpTo(root *os.Root, name string, limit int64) ([]byte, error) {
 	if info, err := root.Stat(name); err != nil {
 		return nil, err
-	} else if !info.Mode().IsRegular() || info.Size() > maxMetadata {
+	} else if !info.Mode().IsRegular() || info.Size() > limit {
 		return nil, fmt.Errorf("%s is no file, or too large", name)
 	}
 	file, err := root.Open(name)
@@ -458,7 +406,7 @@ func readBounded(root *os.Root, name string) ([]byte, error) {
 		return nil, err
 	}
 	defer file.Close()
-	return io.ReadAll(io.LimitReader(file, maxMetadata))
+	return io.ReadAll(io.LimitReader(file, limit))
 }
 
 // isIdentifier reports whether Python could import a module of that name.

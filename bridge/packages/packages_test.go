@@ -3,6 +3,7 @@ package packages
 import (
 	"archive/zip"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/md5"
 	"crypto/sha256"
@@ -33,14 +34,20 @@ type wheelSpec struct {
 	zip                 func(w *zip.Writer, t testing.TB) // adds what RECORD doesn't know
 }
 
+// make writes the wheel into a directory, and returns its path.
 func (s wheelSpec) make(t testing.TB, dir string) string {
 	t.Helper()
-	if s.version == "" {
-		s.version = "1.0"
+	s.version, s.tags = cmp.Or(s.version, "1.0"), cmp.Or(s.tags, "py3-none-any")
+	path := filepath.Join(dir, s.name+"-"+s.version+"-"+s.tags+".whl")
+	if err := os.WriteFile(path, s.zipped(t), 0o600); err != nil {
+		t.Fatal(err)
 	}
-	if s.tags == "" {
-		s.tags = "py3-none-any"
-	}
+	return path
+}
+
+// zipped returns the wheel, which must have version and tags.
+func (s wheelSpec) zipped(t testing.TB) []byte {
+	t.Helper()
 	info := s.name + "-" + s.version + ".dist-info"
 	if s.wheel == "" {
 		s.wheel = "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: " + s.tags + "\n"
@@ -77,11 +84,7 @@ func (s wheelSpec) make(t testing.TB, dir string) string {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(dir, s.name+"-"+s.version+"-"+s.tags+".whl")
-	if err := os.WriteFile(path, b.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
+	return b.Bytes()
 }
 
 // newFolder returns an empty folder, in a directory with nothing else but the lock.
@@ -149,7 +152,7 @@ func checkTree(t *testing.T, dir string, want ...string) {
 
 func TestAddListReplaceRemove(t *testing.T) {
 	f := newFolder(t)
-	if all, err := f.List(); err != nil || len(all) > 0 {
+	if all, err := f.List(t.Context()); err != nil || len(all) > 0 {
 		t.Errorf("at first: %v, %v", all, err)
 	}
 	added := mustAdd(t, f, wheelSpec{
@@ -184,7 +187,7 @@ func TestAddListReplaceRemove(t *testing.T) {
 	checkTree(t, f.Path(), "my_pkg/__init__.py", "my_pkg/sub/x.py", info+"METADATA", info+"WHEEL", info+"RECORD", info+"INSTALLER",
 		"other/__init__.py", "other-1.0.dist-info/METADATA", "other-1.0.dist-info/WHEEL", "other-1.0.dist-info/RECORD", "other-1.0.dist-info/INSTALLER",
 		"by_hand/__init__.py", "lone.py")
-	all, err := f.List()
+	all, err := f.List(t.Context())
 	var names []string
 	for _, p := range all {
 		names = append(names, fmt.Sprint(p.Name, " ", p.Version, " ", p.ByHand, p.Problem))
@@ -501,7 +504,7 @@ func TestTrees(t *testing.T) {
 				tc.want = append(tc.want, tc.dist+".dist-info/"+name)
 			}
 			checkTree(t, f.Path(), tc.want...)
-			if all, err := f.List(); err != nil || len(all) != 1 || all[0].Problem != "" {
+			if all, err := f.List(t.Context()); err != nil || len(all) != 1 || all[0].Problem != "" {
 				t.Errorf("the list is %+v, %v", all, err)
 			}
 		})
@@ -562,7 +565,7 @@ func TestConcurrentProcesses(t *testing.T) {
 		})
 	}
 	group.Wait()
-	all, err := f.List()
+	all, err := f.List(t.Context())
 	if err != nil || len(all) != 1+len(paths) {
 		t.Fatalf("the list is %+v, %v", all, err)
 	}
@@ -578,7 +581,11 @@ const childVariable = "CODEEXEC_PACKAGES_TEST"
 func TestMain(m *testing.M) {
 	if text, ok := os.LookupEnv(childVariable); ok {
 		args := strings.Split(text, "\n")
-		if err := child(Open(args[0], args[1]), args[2], args[3]); err != nil {
+		do := child
+		if len(args) > 4 {
+			do = childForever
+		}
+		if err := do(Open(args[0], args[1]), args[2], args[3]); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -636,36 +643,53 @@ func TestDownload(t *testing.T) {
 // Whatever a file says that calls itself a wheel, it is added as a whole or not at all, and nothing is written
 // elsewhere.
 func FuzzWheel(f *testing.F) {
-	dir := f.TempDir()
 	for _, spec := range []wheelSpec{
-		{name: "a"},
-		{name: "a", files: map[string]string{"a-1.0.data/purelib/x.py": "", "a/b/c.py": "1"}, metadata: "Requires-Python: >=3\n"},
-		{name: "a", zip: func(w *zip.Writer, t testing.TB) { w.Create("../x") }},
+		{},
+		{files: map[string]string{"a-1.0.data/purelib/x.py": "", "a/b/c.py": "1"}, metadata: "Requires-Python: >=3\n"},
+		{zip: func(w *zip.Writer, t testing.TB) { w.Create("../x") }},
 	} {
-		data, err := os.ReadFile(spec.make(f, dir))
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add(data)
+		spec.name, spec.version, spec.tags = "a", "1.0", "py3-none-any"
+		f.Add(spec.zipped(f))
 	}
-	f.Fuzz(func(t *testing.T, data []byte) {
-		path := filepath.Join(t.TempDir(), "a-1.0-py3-none-any.whl")
-		if err := os.WriteFile(path, data, 0o600); err != nil {
-			t.Fatal(err)
+	folder := newFolder(f)
+	f.Fuzz(func(t *testing.T, data []byte) { addWhole(t, folder, data) })
+}
+
+// That is also so where all hashes are right, which a change of single bytes hardly comes to: here the parts of a
+// wheel change, and it is put together of them.
+func FuzzWheelContents(f *testing.F) {
+	f.Add("a/__init__.py", "x = 1\n", "b.py", "Requires-Dist: c\n", "", "")
+	f.Add("a-1.0.data/purelib/x.py", "", "a-1.0.data/scripts/run", "Requires-Python: >=3\n", "Wheel-Version: 1.9\nRoot-Is-Purelib: True\n", "")
+	f.Add("../x", "y", "a-1.0.dist-info/INSTALLER", "Name: b\n", "", "../y,sha256=AAAA,1\n")
+	folder := newFolder(f)
+	f.Fuzz(func(t *testing.T, name, contents, other, metadata, header, record string) {
+		spec := wheelSpec{
+			name: "a", version: "1.0", tags: "py3-none-any", files: map[string]string{name: contents, other: ""},
+			metadata: metadata, wheel: header, record: func(r string) string { return r + record },
 		}
-		folder := newFolder(t)
-		_, err := addWheel(folder, path)
-		state := filepath.Dir(filepath.Dir(folder.Path()))
-		for name := range readTree(t, state) {
-			if name != "lock" && name != "user_tools/packages/" && (err != nil || !strings.HasPrefix(name, "user_tools/packages/")) {
-				t.Errorf("there is %q after %v", name, err)
-			}
-		}
-		if err == nil {
-			if _, err := folder.Remove(t.Context(), "a"); err != nil {
-				t.Error(err)
-			}
-			checkTree(t, folder.Path())
-		}
+		addWhole(t, folder, spec.zipped(t))
 	})
+}
+
+// addWhole adds what may be a wheel to an empty folder, checks that it is added as a whole or not at all, and
+// removes it.
+func addWhole(t *testing.T, folder *Folder, data []byte) {
+	// Most are refused here, and the disk is slow.
+	dist, err := readWheel(bytes.NewReader(data), int64(len(data)), "a-1.0-py3-none-any.whl", "")
+	if err != nil {
+		return
+	}
+	_, err = folder.Add(t.Context(), dist)
+	state := filepath.Dir(filepath.Dir(folder.Path()))
+	for name := range readTree(t, state) {
+		if name != "lock" && name != "user_tools/packages/" && (err != nil || !strings.HasPrefix(name, "user_tools/packages/")) {
+			t.Errorf("there is %q after %v", name, err)
+		}
+	}
+	if err == nil {
+		if _, err := folder.Remove(t.Context(), "a"); err != nil {
+			t.Error(err)
+		}
+		checkTree(t, folder.Path())
+	}
 }

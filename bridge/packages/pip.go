@@ -49,7 +49,7 @@ func Download(ctx context.Context, wanted, dir string) ([]string, error) {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		return nil, fmt.Errorf("pip found no pure-Python wheels for %q (%w):\n%s", wanted, err, lastLines(output.String()))
+		return nil, fmt.Errorf("pip got no pure-Python wheels for %q (%w):\n%s", wanted, err, lastLines(output.String()))
 	}
 	wheels, err := filepath.Glob(filepath.Join(dir, "*.whl"))
 	if err != nil {
@@ -89,10 +89,17 @@ func MakeTemp() (dir string, remove func() error, err error) {
 	return dir, func() error { return os.RemoveAll(dir) }, nil
 }
 
-// lastLines returns the end of what a program has said.
+// lastLines returns the end of what pip has said, with the last of its attempts to connect only.
 func lastLines(text string) string {
 	const most = 8
-	lines := strings.Split(strings.TrimSpace(text), "\n")
+	var lines []string
+	for line := range strings.SplitSeq(strings.TrimSpace(text), "\n") {
+		if last := len(lines) - 1; last >= 0 && isRetry(line) && isRetry(lines[last]) {
+			lines[last] = line
+		} else {
+			lines = append(lines, line)
+		}
+	}
 	lines = lines[max(0, len(lines)-most):]
 	for i, line := range lines {
 		if len(line) > 500 {
@@ -101,3 +108,5 @@ func lastLines(text string) string {
 	}
 	return "  " + strings.Join(lines, "\n  ")
 }
+
+func isRetry(line string) bool { return strings.HasPrefix(line, "WARNING: Retrying") }

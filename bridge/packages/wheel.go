@@ -35,28 +35,34 @@ func ReadWheel(name, sum string) (dist *Distribution, err error) {
 		return nil, err
 	case !info.Mode().IsRegular():
 		return nil, errors.New("it is not a file")
-	case info.Size() > MaxBytes:
-		return nil, fmt.Errorf("it has %d bytes, the limit is %d", info.Size(), MaxBytes)
 	}
-	if sum != "" {
-		if err := checkSum(opened, sum); err != nil {
-			return nil, err
-		}
-	}
-	claimed, err := parseWheelName(filepath.Base(name))
-	if err != nil {
-		return nil, err
-	}
-	archive, err := zip.NewReader(opened, info.Size())
-	if err != nil {
-		return nil, fmt.Errorf("it is no wheel: %w", err)
-	}
-	w := wheel{archive: archive, entries: map[string]*zip.File{}}
-	if dist, err = w.read(claimed); err != nil {
+	if dist, err = readWheel(opened, info.Size(), filepath.Base(name), sum); err != nil {
 		return nil, err
 	}
 	dist.close = opened.Close
 	return dist, nil
+}
+
+// readWheel is [ReadWheel] for what is open, whose file has a name.
+func readWheel(r io.ReaderAt, size int64, name, sum string) (*Distribution, error) {
+	if size > MaxBytes {
+		return nil, fmt.Errorf("it has %d bytes, the limit is %d", size, MaxBytes)
+	}
+	if sum != "" {
+		if err := checkSum(io.NewSectionReader(r, 0, size), sum); err != nil {
+			return nil, err
+		}
+	}
+	claimed, err := parseWheelName(name)
+	if err != nil {
+		return nil, err
+	}
+	archive, err := zip.NewReader(r, size)
+	if err != nil {
+		return nil, fmt.Errorf("it is no wheel: %w", err)
+	}
+	w := wheel{archive: archive, entries: map[string]*zip.File{}}
+	return w.read(claimed)
 }
 
 func checkSum(r io.Reader, want string) error {

@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == upstream.SuperviseArg {
 		os.Exit(upstream.SuperviseMain(os.Args[2:]))
 	}
-	testscript.Main(m, map[string]func(){"codeexec": main, "suiteclient": suiteClient})
+	testscript.Main(m, map[string]func(){"codeexec": main, "suiteclient": suiteClient, "suitebrowser": suiteBrowser})
 }
 
 // The scripts show what users and MCP clients see. Those that run Python fail, and say what to do, in a

@@ -93,6 +93,10 @@ func newMemoryListCommand(std streams, env environment) *cobra.Command {
 			if asJSON {
 				return printMemoryJSON(std.out, infos)
 			}
+			if len(infos) == 0 && len(args) == 1 {
+				_, err := fmt.Fprintf(std.out, "No key begins with %q.\n", args[0])
+				return err
+			}
 			return printMemory(std.out, infos)
 		},
 	}

@@ -154,7 +154,9 @@ can't be saved, none is. That is also so where a key is in use already, unless
 func readRecords(in io.Reader) ([]memory.Record, error) {
 	buffered := bufio.NewReader(in)
 	decoder := json.NewDecoder(buffered)
-	if start, _ := buffered.Peek(512); bytes.HasPrefix(bytes.TrimLeft(start, " \t\r\n"), []byte("[")) {
+	start, _ := buffered.Peek(512)
+	array := bytes.HasPrefix(bytes.TrimLeft(start, " \t\r\n"), []byte("["))
+	if array {
 		if _, err := decoder.Token(); err != nil {
 			return nil, err
 		}
@@ -167,6 +169,9 @@ func readRecords(in io.Reader) ([]memory.Record, error) {
 		if err == nil && seen[line.Key] {
 			err = fmt.Errorf("the key %q is there twice", line.Key)
 		}
+		if err == nil && line.Value == nil {
+			err = fmt.Errorf("the key %q has no value", line.Key)
+		}
 		seen[line.Key] = true
 		rec := memory.Record{Key: line.Key, Value: line.Value, Metadata: line.Metadata, Created: fromEpoch(line.Created), Updated: fromEpoch(line.Updated)}
 		if err == nil {
@@ -176,6 +181,14 @@ func readRecords(in io.Reader) ([]memory.Record, error) {
 			return nil, fmt.Errorf("record %d: %w", len(records)+1, err)
 		}
 		records = append(records, rec)
+	}
+	if array {
+		if _, err := decoder.Token(); err != nil {
+			return nil, fmt.Errorf("after record %d: the array has no end: %w", len(records), err)
+		}
+	}
+	if _, err := decoder.Token(); err != io.EOF {
+		return nil, fmt.Errorf("after record %d: there is more than records", len(records))
 	}
 	return records, nil
 }

@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -36,8 +38,27 @@ func openPackages(std streams, env environment) (*packages.Folder, error) {
 	if err != nil {
 		return nil, err
 	}
-	return packages.Open(filepath.Join(s.stateDir, "user_tools", "packages"), filepath.Join(s.stateDir, "packages.lock")), nil
+	return packagesOf(s), nil
 }
+
+func packagesOf(s settings) *packages.Folder {
+	return packages.Open(filepath.Join(s.stateDir, "user_tools", "packages"), filepath.Join(s.stateDir, "packages.lock"))
+}
+
+// recoverPackages undoes what a killed "packages add" has left, before scripts see it.
+func recoverPackages(ctx context.Context, s settings, logger *slog.Logger) {
+	if s.stateDir == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, recoverTime)
+	defer cancel()
+	if err := packagesOf(s).Recover(ctx); err != nil {
+		logger.Warn("packages", "error", err)
+	}
+}
+
+// recoverTime is how long a change of the packages that is going on is waited for.
+const recoverTime = 2 * time.Second
 
 func newPackagesAddCommand(std streams, env environment) *cobra.Command {
 	var sum string
@@ -53,8 +74,8 @@ func newPackagesAddCommand(std streams, env environment) *cobra.Command {
   REQUIREMENT  such as attrs or "attrs>=23": the pip of this machine downloads it,
                and what it needs, from the index that it is set up for.
 
-Packages with compiled code are refused: the sandbox runs Python only. A path that
-looks like a requirement is written with ./ in front.`,
+Where there is a file or a directory of that name, that is added, and nothing is
+downloaded. Packages with compiled code are refused: the sandbox runs Python only.`,
 		Example: `  codeexec packages add ./attrs-25.3.0-py3-none-any.whl --sha256 427318ce…
   codeexec packages add 'attrs>=23'`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -130,6 +151,8 @@ func readPackages(cmd *cobra.Command, what, sum string, progress io.Writer) ([]*
 		return []*packages.Distribution{dist}, nil
 	case packages.IsRequirement(what):
 		return downloadPackages(cmd.Context(), what, sum, progress)
+	case strings.ContainsAny(what, `/\`) && !strings.Contains(what, "://"):
+		return nil, err // a path of something that isn't there
 	}
 	return nil, usagef(cmd, "%q is no wheel, no directory, and no requirement such as attrs>=23", what)
 }
@@ -168,7 +191,7 @@ func newPackagesListCommand(std streams, env environment) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			all, err := folder.List()
+			all, err := folder.List(cmd.Context())
 			if err != nil {
 				return err
 			}

@@ -97,7 +97,7 @@ func newSavedDeleteCommand(std streams, env environment) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			const code = `missing = [name for name in arguments if delete_saved_tool(name).endswith("not found.")]
 if missing:
-    raise LookupError("there is no saved function " + ", ".join(missing))`
+    raise LookupError("there is no saved tool " + ", ".join(map(repr, missing)))`
 			var flags serverFlags
 			return flags.ask(cmd, std, env, code, args, std.out)
 		},

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from itertools import groupby, islice
-from traceback import FrameSummary, StackSummary, TracebackException
+from traceback import FrameSummary, StackSummary, TracebackException, _safe_string
 from types import TracebackType
 from typing import Any
 
@@ -53,14 +53,16 @@ def describe(
 ) -> dict[str, Any]:
     """Describes an uncaught exception of the run number `cell`.
 
-    `explain_name` may know why a global name is not defined.  Calls methods of
-    the exception, which are the user's code and may raise anything.
+    `explain_name` may know why a global name is not defined; the interpreter's
+    guess at another name is then left out.  Calls methods of the exception,
+    which are the user's code and may raise anything.
     """
-    if explain_name is not None and is_a(exc, NameError):
-        _add_reason(exc, explain_name)
+    explained = explain_name is not None and is_a(exc, NameError) and _add_reason(exc, explain_name)
     traceback = _traceback_of(exc)
     limit = -_MAX_FRAMES if _is_deep(traceback) else None
     summary = TracebackException(type(exc), exc, traceback, limit=limit, compact=True)
+    if explained:
+        summary._str = _safe_string(exc, "exception")
     for part in _parts(summary):
         part.stack = _Stack(f for f in part.stack if not f.filename.startswith(_HIDDEN))
     error = {
@@ -157,14 +159,15 @@ def is_hidden(coro: object) -> bool:
     return code is not None and code.co_filename.startswith(_HIDDEN)
 
 
-def _add_reason(exc: NameError, explain_name: Callable[[str], str | None]) -> None:
-    """Adds a note that says why a name is not defined, if that is known."""
+def _add_reason(exc: NameError, explain_name: Callable[[str], str | None]) -> bool:
+    """Adds a note that says why a name is not defined, and whether that is known."""
     try:
         reason = explain_name(exc.name) if exc.name else None
     except Exception:
-        return
+        return False
     if reason and reason not in getattr(exc, "__notes__", ()):
         exc.add_note(reason)
+    return bool(reason)
 
 
 class _Stack(StackSummary):

@@ -12,7 +12,9 @@ came from a tool it would be out of date when the function is called. So a
 constant is saved as the expression that it was assigned, if that is the same
 wherever it is evaluated: literals, operators, other constants, and calls such
 as ``re.compile(...)``. Anything else is refused, and so is a constant that has
-been changed since: the function would silently compute something else.
+been changed since: the function would silently compute something else. But what
+the function or one that it needs assigns itself, after ``global``, is a state of
+theirs, which begins anew in each session.
 """
 
 __all__ = ["Unsavable", "cells", "extract"]
@@ -134,7 +136,8 @@ class _Extraction:
         self.body: list[_Statement] = []  # each after what it needs
         self.seen: set[tuple[int, int, int]] = set()
         self.root = ""
-        self.written: set[str] = set()
+        self.written: set[str] = set()  # what the functions found assign, after ``global``
+        self.doubts: dict[str, str] = {}  # why a name can't be kept, unless it is written
 
     def run(self, func: Any) -> tuple[str, str]:
         self.root, statement = self._definition(func)
@@ -142,6 +145,9 @@ class _Extraction:
             self._add(statement)
         except RecursionError:
             raise Unsavable("what it needs is nested too deeply") from None
+        for name, why in self.doubts.items():
+            if name not in self.written:
+                raise Unsavable(f"it uses {name!r}, which {why}")
         return self.root, self._compose()
 
     # The function itself
@@ -157,8 +163,10 @@ class _Extraction:
             raise Unsavable("it is a class; save a function that uses it, and it is kept with that")
         if isinstance(func, _BUILTINS):
             raise Unsavable("it is built into Python; it needs no saving")
+        if isinstance(func, str):
+            raise Unsavable("give the function itself, and not its name or its source")
         if isinstance(func, ModuleType) or not callable(func):
-            raise Unsavable(f"it is of type {type(func).__name__}, and no function")
+            raise Unsavable("it is no function")
         plain = _unwrapped(func)
         if plain is None:
             raise Unsavable(
@@ -228,14 +236,15 @@ class _Extraction:
         if name in self.predefined and value is self.predefined[name]:
             return
         if value is _ABSENT:
-            # A function may define the name by itself, after `global`.
-            if not hasattr(builtins, name) and not _is_server(name) and name not in self.written:
-                raise Unsavable(f"it uses {name!r}, which is not defined")
-            return
-        if name in self.written and self._latest(name) is None:
-            return
-        if not self._is_imported(name, value):
-            self._add(self._source_of(name, value))
+            if not hasattr(builtins, name) and not _is_server(name):
+                self._doubt(name, "is not defined")
+        elif not self._is_imported(name, value):
+            if statement := self._source_of(name, value):
+                self._add(statement)
+
+    def _doubt(self, name: str, why: str) -> None:
+        """Note why a name can't be kept, unless a function turns out to write it."""
+        self.doubts.setdefault(name, why)
 
     def _is_imported(self, name: str, value: Any) -> bool:
         """Add the imports of a name, if it has any."""
@@ -270,17 +279,16 @@ class _Extraction:
                         return True
         return False
 
-    def _source_of(self, name: str, value: Any) -> _Statement:
-        """Return the statement that gives a global name its value."""
+    def _source_of(self, name: str, value: Any) -> _Statement | None:
+        """Return the statement at module level that gives a name its value, if there is one."""
         if isinstance(value, FunctionType) and value.__name__ == name:
             match = _CELL.fullmatch(value.__code__.co_filename)
             if match and int(match[1]) in self.sources and "." not in value.__qualname__:
                 return self._definition_by_place(value)
         latest = self._latest(name)
         if latest is None:
-            raise Unsavable(
-                f"it uses {name!r}, which no statement at module level defines; {_ADVICE}"
-            )
+            self._doubt(name, f"no statement at module level defines; {_ADVICE}")
+            return None
         node = latest.node
         why = None
         if definition := _def_named(node, name):
@@ -335,15 +343,21 @@ class _Extraction:
             return "is assigned together with parts of other objects"
         if why := self._impurity(node.value):
             return f"{why}; {_ADVICE}"
-        if name in self.written or len(targets) > 1 or not isinstance(targets[0], ast.Name):
+        if len(targets) > 1 or not isinstance(targets[0], ast.Name):
             return None
         try:
             code = compile(ast.Expression(node.value), "<constant>", "eval", dont_inherit=True)
             defined = eval(code, dict(self.namespace))
         except Exception:
-            return f"can't be computed again from its source; {_ADVICE}"
+            self._doubt(name, f"can't be computed again from its source; {_ADVICE}")
+            return None
         if isinstance(value, _COMPARED) and not _same(value, defined):
-            return "has changed since it was defined; assign it anew, or make it a parameter"
+            self._doubt(
+                name,
+                f"has changed since it was defined: a new session would begin with "
+                f"{_shown(node.value)}; if that is right, assign it again and save then; "
+                "if not, keep it with save_memory, or pass it as a parameter",
+            )
         return None
 
     def _impurity(self, node: ast.expr | None) -> str | None:

@@ -128,8 +128,8 @@ def _extracted(func: Any) -> tuple[str, str | None]:
         main = vars(sys.modules["__main__"])
         return extract(func, main, _tools.predefined | _tools.loaded)
     except Unsavable as error:
-        shown = name if isinstance(name, str) else type(func).__name__
-        text = f"{shown!r} can't be saved: {error}"
+        shown = repr(name) if isinstance(name, str) else f"an object of type {type(func).__name__}"
+        text = f"{shown} can't be saved: {error}"
     raise ValueError(text)
 
 
@@ -180,6 +180,7 @@ class _Unit(NamedTuple):
     error: SyntaxError | None
 
     def definition(self, name: str) -> ast.stmt | None:
+        """Return the definition of a function at its level, if it is here."""
         for node in self.body:
             if isinstance(node, _Def) and node.name == name:
                 return node
@@ -241,6 +242,7 @@ class _File:
         return "\n".join(self.lines[unit.start : unit.end]) if unit else self.own[start]
 
     def describe(self, name: str) -> dict[str, Any]:
+        """Return what `list_saved_tools` says of a tool."""
         try:
             tree = _parse(self.source(name))
         except (SyntaxError, ValueError) as error:
@@ -419,7 +421,7 @@ class _Tools:
         try:
             self._load_mentioned(source, name)
             self._execute(_Section(name, 0, 0, source))
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             text = f"{name!r} can't be saved: a new session could not load it: {_brief(error)}"
         else:
             return

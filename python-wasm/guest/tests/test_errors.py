@@ -144,6 +144,25 @@ class Tracebacks(unittest.TestCase):
         self.assertEqual("NameError", result.error["type"])
         self.assertIn("github", result.error["traceback"].partition("NameError")[2])
 
+    def test_no_guess_beside_an_explanation(self):
+        tests = [
+            ("call_tool('x')", "name 'call_tool' is not defined", "Write runtime.call_tool."),
+            (
+                "githob = 1\ngithub.x()",
+                "name 'github' is not defined",
+                "The MCP server 'github' is mcp_github.",
+            ),
+            ("save_tol(1)", "name 'save_tol' is not defined. Did you mean: 'save_tool'?", None),
+        ]
+        for code, message, note in tests:
+            with self.subTest(code):
+                result = Session().run(
+                    code, servers=[{"name": "github", "alias": "github", "description": ""}]
+                )
+                self.assertEqual(message, result.error["message"])
+                lines = [f"NameError: {message}", *([note] if note else [])]
+                self.assertEqual(lines, result.error["traceback"].splitlines()[-len(lines) :])
+
 
 class Exits(unittest.TestCase):
     def test_exit_codes(self):
