@@ -13,6 +13,7 @@ import (
 	"codeexec/bridge/audit"
 	"codeexec/bridge/catalog"
 	"codeexec/bridge/config"
+	"codeexec/bridge/oauth"
 	"codeexec/bridge/policy"
 	"codeexec/bridge/upstream"
 	"codeexec/memory"
@@ -42,6 +43,9 @@ type Options struct {
 	// Catalog is the directory of what is known of servers that aren't running, see package catalog; empty: it
 	// is kept in memory.
 	Catalog string
+	// Logins is the directory of what users' logins at remote servers have brought, see package oauth; empty: it is
+	// forgotten with the bridge.
+	Logins string
 
 	Policy *policy.Policy // which tools may be called; nil: all
 	Audit  *audit.Log     // gets a line for each run and call; nil: none. The bridge closes it.
@@ -166,6 +170,7 @@ func New(ctx context.Context, opts Options) *Bridge {
 		Version:    opts.Version,
 		Supervisor: opts.Supervisor,
 		Catalog:    catalog.Open(opts.Catalog, opts.Logger),
+		OAuth:      oauth.New(oauth.Options{Dir: opts.Logins, Logger: opts.Logger}),
 	})
 	return newBridge(ctx, opts, manager)
 }

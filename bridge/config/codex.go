@@ -16,6 +16,7 @@ import (
 //	[mcp_servers.name]
 //	command, args, env, env_vars, cwd                                     # a program
 //	url, http_headers, env_http_headers, bearer_token_env_var             # or streamable HTTP
+//	oauth = {client_id}, scopes
 //	enabled, tool_timeout_sec
 func parseCodex(data []byte, _ location) ([]entry, error) {
 	file, err := syntax.TOML(data)
@@ -108,6 +109,14 @@ func codexField(e *entry, key string, value any) (err error) {
 		if name, err = tomlText(value); err == nil && name != "" {
 			header("Authorization", "Bearer ${"+name+"}")
 		}
+	case "oauth":
+		table, ok := value.(map[string]any)
+		if !ok {
+			return errors.New("must be a table")
+		}
+		e.oauth.ClientID, _ = table["client_id"].(string)
+	case "scopes":
+		e.oauth.Scopes, err = tomlTexts(value)
 	case "tool_timeout_sec":
 		var s string
 		if s, err = tomlText(value); err == nil {

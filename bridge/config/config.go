@@ -57,6 +57,13 @@
 // find out by trying. An endpoint of the older one is called sse by
 // convention; a "type" decides where it is given.
 //
+// # Why the endpoints of OAuth aren't configured
+//
+// Some clients let an entry name them. A server that speaks MCP says itself where
+// its users log in, and what it says is checked; a file that was right once isn't.
+// Such a field is reported. What nobody can find out, the client's id and secret,
+// is configured ([OAuth]).
+//
 // # Adding a format
 //
 // A format is a [parser] in a file of its own, from a file's bytes to entries
@@ -114,6 +121,9 @@ type Server struct {
 	// Headers go with each HTTP request. Values may be secret. Nil if the
 	// transport is stdio.
 	Headers map[string]string
+	// OAuth says how we introduce ourselves where a user has to log in. The
+	// zero value if the transport is stdio.
+	OAuth OAuth
 	// Timeout limits each call of a tool; 0 means that the owner set no limit.
 	Timeout time.Duration
 	// Description is the owner's text about the server, or empty.

@@ -26,6 +26,7 @@ type entry struct {
 	cwd         string
 	url         string
 	headers     map[string]string
+	oauth       OAuth
 	timeout     time.Duration
 	description string
 	disabled    bool
@@ -97,8 +98,12 @@ func (l *loader) resolve(at location, e entry) (Server, error) {
 	if kind != TransportStdio {
 		s.URL = x.expand("url", e.url)
 		s.Headers = x.expandMap("headers", e.headers)
+		s.OAuth, err = x.oauth(e.oauth)
 		if changed != "" {
 			return Server{}, changedError(at, changed)
+		}
+		if err != nil {
+			return Server{}, err
 		}
 		return s, checkHTTP(s)
 	}
@@ -134,7 +139,7 @@ func (l *loader) resolve(at location, e entry) (Server, error) {
 // that isn't what was trusted.
 func changedError(at location, file string) error {
 	return fmt.Errorf("%s is not what was trusted; look at it again with codeexec servers trust %s",
-		relative(at.project, file), shellWord(at.project))
+		relative(at.project, file), ShellWord(at.project))
 }
 
 // errSelf is the error of entries that would start codeexec.

@@ -273,10 +273,11 @@ func (e entry) canonical() []byte {
 		Cwd         string            `json:"cwd,omitempty"`
 		URL         string            `json:"url,omitempty"`
 		Headers     map[string]string `json:"headers,omitempty"`
+		OAuth       any               `json:"oauth,omitempty"`
 		Timeout     string            `json:"timeout,omitempty"`
 		Description string            `json:"description,omitempty"`
 		Disabled    bool              `json:"disabled,omitempty"`
-	}{kind, e.command, e.args, e.env, e.envFile, e.cwd, e.url, e.headers, "", e.description, e.disabled}
+	}{kind, e.command, e.args, e.env, e.envFile, e.cwd, e.url, e.headers, writtenOAuth(e.oauth), "", e.description, e.disabled}
 	if e.timeout > 0 {
 		value.Timeout = e.timeout.String()
 	}

@@ -124,6 +124,13 @@ func (d dialect) field(e *entry, urls map[string]string, key string, value hujso
 		}
 	case "headers":
 		e.headers, err = variables(value)
+	case "oauth":
+		err = decodeOAuth(e, value)
+	case "auth":
+		// Cursor's name for it; elsewhere it can be a word or a token.
+		if _, ok := value.Value.(*hujson.Object); ok {
+			err = decodeOAuth(e, value)
+		}
 	case "timeout":
 		e.timeout, err = d.limit(value)
 	case "description":
@@ -199,7 +206,8 @@ func parseTransport(word string) (string, error) {
 
 // eachValue replaces the values in which there may be references.
 func (e *entry) eachValue(replace func(string) string) {
-	for _, field := range []*string{&e.command, &e.cwd, &e.envFile, &e.url} {
+	o := &e.oauth
+	for _, field := range []*string{&e.command, &e.cwd, &e.envFile, &e.url, &o.ClientID, &o.ClientSecret, &o.PrivateKey, &o.RedirectURI, &o.Issuer} {
 		*field = replace(*field)
 	}
 	for i := range e.args {

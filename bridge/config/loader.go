@@ -74,10 +74,10 @@ func (l *loader) file(at location) {
 	if at.project != "" {
 		switch l.trust.check(at.project, at.path, data) {
 		case trustUnknown:
-			l.hint(at.path, fmt.Sprintf("not used: nobody has trusted it; see codeexec servers trust %s", shellWord(at.project)))
+			l.hint(at.path, fmt.Sprintf("not used: nobody has trusted it; see codeexec servers trust %s", ShellWord(at.project)))
 			return
 		case trustChanged:
-			l.problem(at.path, "", fmt.Sprintf("not used: it is not what was trusted; look at it again with codeexec servers trust %s", shellWord(at.project)))
+			l.problem(at.path, "", fmt.Sprintf("not used: it is not what was trusted; look at it again with codeexec servers trust %s", ShellWord(at.project)))
 			return
 		}
 	}

@@ -38,14 +38,14 @@ func PublicURL(text string) string {
 func shellLine(words []string) string {
 	shown := make([]string, len(words))
 	for i, word := range words {
-		shown[i] = shellWord(word)
+		shown[i] = ShellWord(word)
 	}
 	return strings.Join(shown, " ")
 }
 
-// shellWord quotes a word, for people, if it has anything unusual in it. What
+// ShellWord quotes a word, for people, if it has anything unusual in it. What
 // can't be printed is escaped: it could change what a terminal shows.
-func shellWord(word string) string {
+func ShellWord(word string) string {
 	unusual := func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-_./:=@%+,~${}[]…\\", r)
 	}

@@ -286,7 +286,7 @@ func changeTrust(stateDir string, change func(trustStore)) error {
 
 // preview shows an entry.
 func (e entry) preview() Preview {
-	p := Preview{Name: e.name, EnvFile: shellWord(e.envFile)}
+	p := Preview{Name: e.name, EnvFile: ShellWord(e.envFile)}
 	if e.envFile == "" {
 		p.EnvFile = ""
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"codeexec/bridge/config"
+	"codeexec/bridge/oauth"
 )
 
 const (
@@ -38,6 +39,8 @@ const (
 	maxResumes = 5
 	// maxRetryDelay bounds how long a server can have us wait before that.
 	maxRetryDelay = 30 * time.Second
+	// maxTokens is how many tokens a request is made with.
+	maxTokens = 4
 	// standardHeadersVersion is the first protocol version that has headers
 	// for the method and the name of a request.
 	standardHeadersVersion = "2026-07-28"
@@ -71,6 +74,20 @@ func (e *statusError) Error() string {
 	return text
 }
 
+// An accessError says why a server can't be given the token that it wants. It
+// often wraps an [oauth.LoginError].
+type accessError struct{ err error }
+
+func (e *accessError) Error() string { return e.err.Error() }
+
+func (e *accessError) Unwrap() error { return e.err }
+
+// wantsLogin reports whether a server can't be used before its user logs in.
+func wantsLogin(err error) bool {
+	_, ok := errors.AsType[*oauth.LoginError](err)
+	return ok
+}
+
 // A transferError says that an HTTP request didn't come to its end.
 type transferError struct {
 	err  error
@@ -102,6 +119,7 @@ type remote struct {
 	client  *http.Client
 	url     *url.URL
 	headers map[string]string // the owner's
+	access  *oauth.Access     // nil if there is no OAuth
 	limit   int               // bytes of a message
 	ctx     context.Context   // ends when stop is called
 	cancel  context.CancelFunc
@@ -111,10 +129,11 @@ type remote struct {
 	tasks   sync.WaitGroup // added to under mu while not stopped
 	session string         // as the server named it; empty if there is none
 	version string         // of the protocol; empty before the greeting's end
+	denied  *accessError   // what became of server/discover; nil if it wasn't denied
 	opening chan struct{}  // closed when the server's own stream is open, or isn't to be; nil: nobody need wait
 }
 
-func newRemote(cfg config.Server, probe time.Duration, limit int, log *slog.Logger) (*remote, error) {
+func newRemote(cfg config.Server, access *oauth.Access, probe time.Duration, limit int, log *slog.Logger) (*remote, error) {
 	u, err := url.Parse(cfg.URL)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return nil, errors.New("its URL isn't one that begins with http:// or https://") // the text may be secret
@@ -128,7 +147,7 @@ func newRemote(cfg config.Server, probe time.Duration, limit int, log *slog.Logg
 	transport.MaxIdleConnsPerHost = 16
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &remote{
-		conn: newConn(cfg.Name, probe, log), url: u, headers: cfg.Headers, limit: limit, ctx: ctx, cancel: cancel,
+		conn: newConn(cfg.Name, probe, log), url: u, headers: cfg.Headers, access: access, limit: limit, ctx: ctx, cancel: cancel,
 		client: &http.Client{Transport: transport, CheckRedirect: checkRedirect},
 	}
 	r.conn.carrier = r
@@ -179,7 +198,7 @@ func (r *remote) stop() {
 	}
 	if session != "" && !errors.Is(r.conn.err, errSessionEnded) {
 		ctx, cancel := context.WithTimeout(r.ctx, farewellTimeout)
-		if resp, err := r.do(ctx, http.MethodDelete, nil, nil); err == nil {
+		if resp, _, err := r.attempt(ctx, http.MethodDelete, r.url, nil, nil); err == nil {
 			resp.Body.Close()
 		}
 		cancel()
@@ -213,15 +232,54 @@ func (r *remote) send(ctx context.Context, msg jsonrpc.Message, data []byte) err
 	return nil
 }
 
-// do makes one HTTP request. The error is a [transferError] or ctx's.
+// do makes one HTTP request. The error is a [transferError], an [accessError] or
+// ctx's.
 func (r *remote) do(ctx context.Context, method string, body []byte, set map[string]string) (*http.Response, error) {
 	return r.request(ctx, method, r.url, body, set)
 }
 
+// request makes a request, again with another token if the server wants one and
+// it can be had.
 func (r *remote) request(ctx context.Context, method string, to *url.URL, body []byte, set map[string]string) (*http.Response, error) {
+	for round := 1; ; round++ {
+		resp, token, err := r.attempt(ctx, method, to, body, set)
+		if err != nil || r.access == nil || round == maxTokens {
+			return resp, err
+		}
+		if resp.StatusCode != http.StatusUnauthorized && resp.StatusCode != http.StatusForbidden {
+			if resp.StatusCode/100 == 2 {
+				r.access.Accepted(ctx, token)
+			}
+			return resp, nil
+		}
+		again, err := r.access.Challenged(ctx, token, resp.StatusCode, resp.Header)
+		if err == nil && !again {
+			return resp, nil
+		}
+		resp.Body.Close()
+		switch {
+		case ctx.Err() != nil:
+			return nil, context.Cause(ctx)
+		case err != nil:
+			return nil, &accessError{err}
+		}
+	}
+}
+
+// attempt makes a request once, with the token that it returns.
+func (r *remote) attempt(ctx context.Context, method string, to *url.URL, body []byte, set map[string]string) (resp *http.Response, token string, err error) {
+	if r.access != nil {
+		token, err = r.access.Token(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil, "", context.Cause(ctx)
+		case err != nil:
+			return nil, "", &accessError{err}
+		}
+	}
 	req, err := http.NewRequestWithContext(ctx, method, to.String(), bytes.NewReader(body))
 	if err != nil {
-		return nil, &transferError{err: errors.New("its URL can't be used")}
+		return nil, token, &transferError{err: errors.New("its URL can't be used")}
 	}
 	if body == nil {
 		req.Body, req.GetBody, req.ContentLength = nil, nil, 0
@@ -235,6 +293,9 @@ func (r *remote) request(ctx context.Context, method string, to *url.URL, body [
 		}
 		req.Header.Set(name, value)
 	}
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
 	r.mu.Lock()
 	if r.session != "" {
 		req.Header.Set("Mcp-Session-Id", r.session)
@@ -246,12 +307,12 @@ func (r *remote) request(ctx context.Context, method string, to *url.URL, body [
 	for name, value := range set {
 		req.Header.Set(name, value)
 	}
-	resp, err := r.client.Do(req)
+	resp, err = r.client.Do(req)
 	if err == nil {
-		return resp, nil
+		return resp, token, nil
 	}
 	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
+		return nil, token, context.Cause(ctx)
 	}
 	// The error's own text has the URL in it.
 	if urlErr, ok := errors.AsType[*url.Error](err); ok {
@@ -262,7 +323,7 @@ func (r *remote) request(ctx context.Context, method string, to *url.URL, body [
 	if failure.dial {
 		r.conn.fail(failure)
 	}
-	return nil, failure
+	return nil, token, failure
 }
 
 // joined derives a context that also ends with the connection.
@@ -276,8 +337,11 @@ func (r *remote) joined(ctx context.Context) (context.Context, context.CancelFun
 func (r *remote) notify(ctx context.Context, msg jsonrpc.Message, data []byte) {
 	ctx, cancel := r.joined(ctx)
 	defer cancel()
-	ctx, stop := context.WithTimeout(ctx, noticeTimeout)
-	defer stop()
+	if !r.access.Asks() {
+		var stop context.CancelFunc
+		ctx, stop = context.WithTimeout(ctx, noticeTimeout)
+		defer stop()
+	}
 	resp, err := r.post(ctx, r.url, data, r.standardHeaders(ctx, msg))
 	if err != nil {
 		r.conn.log.Debug("a message wasn't delivered", "error", err)
@@ -309,6 +373,9 @@ func (r *remote) call(ctx context.Context, req *jsonrpc.Request, data []byte) {
 		if err == nil {
 			return
 		}
+		if access, ok := errors.AsType[*accessError](err); ok {
+			r.deny(req.Method, access)
+		}
 		// A subscription isn't answered before it ends. If its stream breaks,
 		// it is made again.
 		if req.Method != "subscriptions/listen" || !errors.Is(err, errNoAnswer) || resumes >= maxResumes {
@@ -323,6 +390,28 @@ func (r *remote) call(ctx context.Context, req *jsonrpc.Request, data []byte) {
 		}
 		r.missed()
 	}
+}
+
+// deny takes note that a request of the greeting was denied. Some servers want a
+// login for what they don't know, but not for initialize, which comes next. A
+// login that has failed isn't tried again for that.
+func (r *remote) deny(method string, err *accessError) {
+	switch {
+	case method != methodDiscover && method != "initialize":
+	case !wantsLogin(err):
+		r.conn.fail(err)
+	case method == methodDiscover:
+		r.mu.Lock()
+		r.denied = err
+		r.mu.Unlock()
+	}
+}
+
+// refusal returns why server/discover was denied, or nil.
+func (r *remote) refusal() *accessError {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.denied
 }
 
 // errNoAnswer says that a stream ended without the answer that it was for.

@@ -131,7 +131,7 @@ func (s *server) open(ctx context.Context, way greeting) (*link, error) {
 		ended: make(chan struct{}), closed: make(chan struct{}),
 	}
 	if s.cfg.URL != "" {
-		r, err := newRemote(s.cfg, way.probe, s.opts.maxLine, s.log)
+		r, err := newRemote(s.cfg, s.access, way.probe, s.opts.maxLine, s.log)
 		if err != nil {
 			return nil, err
 		}
@@ -193,17 +193,22 @@ func (s *server) greet(ctx context.Context, way greeting) (*link, discover, erro
 	var (
 		rpc      *jsonrpc.Error
 		status   *statusError
+		access   *accessError
 		transfer *transferError
 	)
 	switch {
 	case s.ctx.Err() != nil:
 		err = s.unavailable(ErrClosed, "")
+	case l.refusal() != nil:
+		err = s.unavailable(l.refusal(), "") // what came after it says less
 	case ctx.Err() != nil:
 		err = s.unavailable(context.Cause(ctx), l.backend.stderrTail())
 	case errors.As(err, &rpc):
 		err = s.unavailable(fmt.Errorf("it refused the greeting: %w (code %d)", rpc, rpc.Code), l.backend.stderrTail())
 	case errors.As(err, &status):
 		err = s.unavailable(status, "")
+	case errors.As(err, &access):
+		err = s.unavailable(access, "")
 	case errors.As(err, &transfer):
 		err = s.unavailable(transfer, "")
 	case l.conn.broken() && (s.cfg.URL == "" || !errors.Is(l.conn.err, io.EOF)):
@@ -213,6 +218,16 @@ func (s *server) greet(ctx context.Context, way greeting) (*link, discover, erro
 	}
 	l.close()
 	return nil, seen, err
+}
+
+// refusal returns why a remote server didn't want to say what it is, or nil.
+func (l *link) refusal() error {
+	if r, ok := l.backend.(*remote); ok {
+		if err := r.refusal(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // client makes the SDK's client of this link.
@@ -353,6 +368,7 @@ func (l *link) explain(ctx context.Context, tool string, err error) error {
 	var (
 		rpc      *jsonrpc.Error
 		status   *statusError
+		access   *accessError
 		transfer *transferError
 	)
 	switch {
@@ -369,6 +385,8 @@ func (l *link) explain(ctx context.Context, tool string, err error) error {
 		return errSessionEnded // a list can be asked for twice
 	case errors.As(err, &status):
 		return l.server.unavailable(status, "")
+	case errors.As(err, &access):
+		return l.server.unavailable(access, "")
 	case errors.As(err, &transfer):
 		return l.server.unavailable(transfer, "")
 	case errors.Is(err, errNoAnswer):

@@ -38,6 +38,12 @@
 // [maxFailures] failures in a row calls fail at once with the last reason,
 // until it is tried again.
 //
+// # Why a server that wants a login hasn't failed
+//
+// Nothing is wrong with it, and its user can put an end to it at any moment, in
+// another process ([oauth.Access]). So it is asked with each call, and the first
+// after the login is answered.
+//
 // # Why there is a supervisor
 //
 // No server may outlive codeexec, not even if codeexec is killed and can't
@@ -79,6 +85,7 @@ import (
 	"codeexec/bridge/alias"
 	"codeexec/bridge/catalog"
 	"codeexec/bridge/config"
+	"codeexec/bridge/oauth"
 	"codeexec/bridge/suggest"
 )
 
@@ -117,6 +124,9 @@ type Options struct {
 	// Catalog keeps what is known of servers that aren't running. Nil means
 	// that it is forgotten with the manager.
 	Catalog *catalog.Catalog
+	// OAuth gets the tokens that remote servers want. Nil means that there are
+	// none but those in the configuration.
+	OAuth *oauth.Keeper
 
 	maxLine int           // see [maxLine]; tests lower it
 	rest    time.Duration // how long a server that failed [maxFailures] times is left alone; tests lower it
@@ -155,6 +165,7 @@ type Info struct {
 	Status      string
 	Err         error     // why Status is [StatusFailed], else nil
 	Failed      time.Time // when Err happened, if there is one
+	NeedsLogin  bool      // it has asked for a login, of this or another process, see [oauth.Access.Status]
 	Tools       int       // how many tools it listed last; -1 if that isn't known
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"codeexec/bridge/catalog"
 	"codeexec/bridge/config"
+	"codeexec/bridge/oauth"
 )
 
 // A server is a configured server, running or not.
@@ -25,6 +26,7 @@ type server struct {
 	ctx    context.Context // ends when the manager is closed
 	slots  chan struct{}   // one for each call in flight
 	record *catalog.Record // what is known of it, also when it isn't running
+	access *oauth.Access   // nil if there is no OAuth
 	tasks  sync.WaitGroup  // goroutines that see to a start or a link
 
 	mu       sync.Mutex
@@ -56,8 +58,12 @@ func newServer(ctx context.Context, cfg config.Server, opts *Options) *server {
 	if limit := opts.MaxInFlightTo[cfg.Name]; limit > 0 {
 		inFlight = min(inFlight, limit)
 	}
+	var access *oauth.Access
+	if opts.OAuth != nil {
+		access = opts.OAuth.Access(cfg)
+	}
 	return &server{
-		cfg: cfg, opts: opts, ctx: ctx,
+		cfg: cfg, opts: opts, ctx: ctx, access: access,
 		log:    opts.Logger.With("server", cfg.Name),
 		slots:  make(chan struct{}, inFlight),
 		record: opts.Catalog.Record(cfg),
@@ -69,11 +75,13 @@ func (s *server) info() Info {
 	if !ok {
 		known.Tools = -1
 	}
+	needsLogin := s.access != nil && s.access.Status() == oauth.StatusNeeded
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	info := Info{
 		Name: s.cfg.Name, Alias: s.alias, Description: s.cfg.Description,
 		Transport: s.transport(), Cwd: s.cfg.Cwd, Status: StatusIdle, Tools: known.Tools,
+		NeedsLogin: needsLogin,
 	}
 	if info.Description == "" {
 		info.Description = known.Description
@@ -217,6 +225,9 @@ const maxFailures = 5
 // failed takes note of a failure. The caller must hold s.mu.
 func (s *server) failed(err error) {
 	s.err, s.erred = err, time.Now()
+	if wantsLogin(err) {
+		return // once its user has logged in, nobody should have to wait
+	}
 	s.failures++
 	if over := s.failures - maxFailures; over >= 0 {
 		s.rests = time.Now().Add(min(s.opts.rest<<min(over, 10), 10*time.Minute))
@@ -275,6 +286,11 @@ func (s *server) start(a *attempt, last *link, delay time.Duration) {
 	switch {
 	case err == nil:
 		s.record.Started()
+	case wantsLogin(err):
+		s.log.Warn("server wants a login", "error", err)
+		if !s.info().NeedsLogin {
+			s.record.Fail(catalog.Failure{At: time.Now(), Reason: reason(err)})
+		}
 	case s.ctx.Err() == nil:
 		s.log.Warn("server could not be started", "error", err)
 		s.record.Fail(catalog.Failure{At: time.Now(), Reason: reason(err)})

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -29,7 +30,8 @@ import (
 // every version of the protocol that it is for. What can't pass is in testdata/conformance/client.yml with the
 // reason; it must fail, so that the list only gets shorter.
 //
-// The suite is given the program suiteclient, see suiteClient.
+// The suite is given the program suiteclient, see suiteClient. In scenarios with a login, that types the commands
+// of a user whose browser, suitebrowser, agrees to everything.
 func TestConformanceClient(t *testing.T) {
 	bin, err := npm.Conformance(t.Context())
 	if errors.Is(err, npm.ErrNoNode) {
@@ -304,6 +306,9 @@ func runSuiteClient(url string) (err error) {
 	if err != nil {
 		return err
 	}
+	if strings.HasPrefix(os.Getenv("MCP_CONFORMANCE_SCENARIO"), "auth/") {
+		return runSuiteLogin(ctx, self, dir, url)
+	}
 	at := slices.IndexFunc(scripts.Files, func(f txtar.File) bool { return f.Name == os.Getenv("MCP_CONFORMANCE_SCENARIO") })
 	if at < 0 {
 		cmd := exec.CommandContext(ctx, self, "servers", "test", "--server", "suite="+url, "suite")
@@ -345,4 +350,65 @@ func runSuiteClient(url string) (err error) {
 		return errors.New("the script failed")
 	}
 	return nil
+}
+
+// metadataDocument is the address of the client ID metadata document that the suite expects.
+const metadataDocument = "https://conformance-test.local/client-metadata.json"
+
+// runSuiteLogin logs in at the suite's server and calls its tool, as a user would: what a call says that it
+// needs is typed, once.
+func runSuiteLogin(ctx context.Context, self, dir, url string) error {
+	var about struct {
+		ClientID     string `json:"client_id"`
+		ClientSecret string `json:"client_secret"`
+		Issuer       string `json:"issuer"`
+		PrivateKey   string `json:"private_key_pem"`
+	}
+	if text := os.Getenv("MCP_CONFORMANCE_CONTEXT"); text != "" {
+		if err := json.Unmarshal([]byte(text), &about); err != nil {
+			return err
+		}
+	}
+	scenario := os.Getenv("MCP_CONFORMANCE_SCENARIO")
+	client := map[string]any{"clientId": about.ClientID, "clientSecret": about.ClientSecret, "issuer": about.Issuer, "privateKey": about.PrivateKey}
+	if scenario == "auth/basic-cimd" {
+		client["clientId"] = metadataDocument
+	}
+	if strings.HasPrefix(scenario, "auth/client-credentials-") {
+		client["grantType"] = "client_credentials"
+	}
+	file := filepath.Join(dir, "servers.json")
+	data, err := json.Marshal(map[string]any{"mcpServers": map[string]any{"suite": map[string]any{"url": url, "oauth": client}}})
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(file, data, 0o600); err != nil {
+		return err
+	}
+	browser, err := exec.LookPath("suitebrowser")
+	if err != nil {
+		return err
+	}
+	for attempt := 0; ; attempt++ {
+		call := exec.CommandContext(ctx, self, "call", "--config", file, "suite", "test-tool")
+		said, err := call.CombinedOutput()
+		os.Stdout.Write(said)
+		if err == nil || attempt == 2 || !bytes.Contains(said, []byte("run: codeexec servers login suite")) {
+			return err
+		}
+		login := exec.CommandContext(ctx, self, "servers", "login", "--config", file, "--browser", browser, "suite")
+		login.Stdout, login.Stderr = os.Stdout, os.Stderr
+		if err := login.Run(); err != nil {
+			return err
+		}
+	}
+}
+
+// suiteBrowser is the browser of a user who agrees to everything: it goes where it is sent.
+func suiteBrowser() {
+	resp, err := http.Get(os.Args[len(os.Args)-1])
+	if err != nil {
+		os.Exit(1)
+	}
+	resp.Body.Close()
 }

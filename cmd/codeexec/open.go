@@ -16,6 +16,7 @@ import (
 	"codeexec/bridge/audit"
 	"codeexec/bridge/catalog"
 	"codeexec/bridge/config"
+	"codeexec/bridge/oauth"
 	"codeexec/bridge/policy"
 	"codeexec/bridge/upstream"
 	"codeexec/memory"
@@ -117,22 +118,37 @@ func openBridge(ctx context.Context, s settings, opts bridge.Options, progress f
 		opts.MaxTimeout = s.maxTimeout
 	}
 	opts.Projects = projectsDir(s, opts.Logger)
+	recoverPackages(ctx, s, opts.Logger)
 	opts.Store = memoryStore(s, opts.Projects, opts.Logger)
 	opts.ToolsLock = filepath.Join(s.stateDir, "user_tools.lock")
 	opts.KeepRuns = s.keepRuns
 	opts.Policy, opts.Audit = ownersRules(s, opts.Logger)
 	opts.Catalog = catalogDir(s, opts.Logger)
+	opts.Logins = loginsDir(s)
 	return bridge.New(ctx, opts), engine
 }
 
 // openManager makes servers usable without a sandbox. It starts none.
 func openManager(s settings, set config.Set, logger *slog.Logger) *upstream.Manager {
-	return upstream.NewManager(set.Servers, upstream.Options{
+	return upstream.NewManager(set.Servers, managerOptions(s, logger))
+}
+
+func managerOptions(s settings, logger *slog.Logger) upstream.Options {
+	return upstream.Options{
 		Logger:     logger,
 		Version:    programVersion(),
 		Supervisor: supervisor(logger),
 		Catalog:    catalog.Open(catalogDir(s, logger), logger),
-	})
+		OAuth:      oauth.New(oauth.Options{Dir: loginsDir(s), Logger: logger}),
+	}
+}
+
+// loginsDir is where the tokens of remote servers are kept.
+func loginsDir(s settings) string {
+	if s.stateDir == "" {
+		return ""
+	}
+	return filepath.Join(s.stateDir, "logins")
 }
 
 // closeManager stops all servers, also when ctx has ended.

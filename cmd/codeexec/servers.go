@@ -71,7 +71,8 @@ clients have can also be copied once, by "servers import".`,
 	}
 	flags.register(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	cmd.AddCommand(newServersTestCommand(std, env), newServersImportCommand(std, env), newServersTrustCommand(std, env))
+	cmd.AddCommand(newServersTestCommand(std, env), newServersImportCommand(std, env), newServersTrustCommand(std, env),
+		newServersLoginCommand(std, env), newServersLogoutCommand(std, env))
 	return cmd
 }
 
@@ -85,7 +86,11 @@ type listed struct {
 
 // status is what the table shows. A server that isn't running can still be known not to work.
 func (s listed) status() string {
-	if s.failed && s.Status == upstream.StatusIdle {
+	switch {
+	case s.Status == upstream.StatusDisabled:
+	case s.NeedsLogin:
+		return "needs login"
+	case s.failed && s.Status == upstream.StatusIdle:
 		return upstream.StatusFailed
 	}
 	return s.Status
@@ -109,9 +114,16 @@ func printServers(w io.Writer, servers []listed, problems []config.Problem) erro
 			return err
 		}
 	}
-	title := "\nFailed when they were last used:\n"
+	title := "\nTo log in:\n"
 	for _, s := range servers {
-		if s.failed && s.Status != upstream.StatusDisabled {
+		if s.NeedsLogin && s.Status != upstream.StatusDisabled {
+			fmt.Fprintf(w, "%s  codeexec servers login %s\n", title, config.ShellWord(s.Name))
+			title = ""
+		}
+	}
+	title = "\nFailed when they were last used:\n"
+	for _, s := range servers {
+		if s.failed && !s.NeedsLogin && s.Status != upstream.StatusDisabled {
 			when := s.failure.At.Local().Format(time.DateTime)
 			fmt.Fprintf(w, "%s  %s, %s: %s\n", title, s.Name, when, strings.ReplaceAll(s.failure.Reason, "\n", "\n    "))
 			title = ""
