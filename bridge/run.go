@@ -217,7 +217,7 @@ func (b *Bridge) Run(ctx context.Context, req RunRequest) (*RunResult, error) {
 	if err != nil {
 		b.opts.Logger.WarnContext(ctx, "keeping what a run saved", "session", plan.session, "error", err)
 	}
-	if res.Outcome == wasmhost.Cancelled && errors.Is(context.Cause(ctx), errClosing) {
+	if res.Outcome == wasmhost.Cancelled && (b.ctx.Err() != nil || errors.Is(context.Cause(ctx), errClosing)) {
 		report.reset = errClosing.Error() + ", and the session ends with it" // no run will find it
 	}
 	result := report.finished(res)

@@ -169,7 +169,7 @@ type outcome struct {
 
 // run runs some of the scenarios, and returns what became of each.
 func (s clientSuite) run(t *testing.T, args []string) map[string]outcome {
-	program, err := exec.LookPath("suiteclient") // the test binary, put there by testscript.Main
+	program, err := exec.LookPath("suiteclient")
 	if err != nil {
 		t.Error(err)
 		return nil

@@ -57,7 +57,7 @@ func TestListOfToolsCostsTheSameForAnyNumberOfServers(t *testing.T) {
 // listTools returns the line with which "codeexec serve" answers tools/list.
 func listTools(t *testing.T, args []string) []byte {
 	t.Helper()
-	self, err := exec.LookPath("codeexec") // the test binary, put there by testscript.Main
+	self, err := exec.LookPath("codeexec")
 	if err != nil {
 		t.Fatal(err)
 	}

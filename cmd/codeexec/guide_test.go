@@ -109,7 +109,7 @@ func buildStub(t *testing.T) string {
 // serve starts "codeexec serve" with some arguments and connects a client to it.
 func serve(t *testing.T, args []string) *mcp.ClientSession {
 	t.Helper()
-	self, err := exec.LookPath("codeexec") // the test binary, put there by testscript.Main
+	self, err := exec.LookPath("codeexec")
 	if err != nil {
 		t.Fatal(err)
 	}

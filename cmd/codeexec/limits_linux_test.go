@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -13,14 +12,11 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Where the address space is limited, as on shared machines, sessions have less memory, and work. The race detector
-// needs more than any such limit, hence a binary of its own.
+// Where the address space is limited, as on shared machines, sessions have less memory, and work.
 func TestLimitedAddressSpace(t *testing.T) {
-	binary := filepath.Join(t.TempDir(), "codeexec")
-	build := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", binary, ".") // as it is shipped
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	self, err := exec.LookPath("codeexec")
+	if err != nil {
+		t.Fatal(err)
 	}
 	t.Setenv("CODEEXEC_STATE_DIR", t.TempDir())
 	t.Setenv("CODEEXEC_CACHE_DIR", freshCache(t))
@@ -32,7 +28,7 @@ except MemoryError:
 print(6 * 7)
 `
 	// 2 GB: the Go runtime reserves more than it uses.
-	cmd := exec.CommandContext(t.Context(), "sh", "-c", `ulimit -v 2000000 && exec "$0" exec -c "$1"`, binary, code)
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", `ulimit -v 2000000 && exec "$0" exec -c "$1"`, self, code)
 	out, err := cmd.CombinedOutput()
 	if err != nil || string(out) != "MemoryError\n42\n" {
 		t.Errorf("%v, printed %q", err, out)
@@ -41,7 +37,7 @@ print(6 * 7)
 
 // After scripts that had to be stopped, the process rests.
 func TestProcessorIsIdleAfterTimeouts(t *testing.T) {
-	self, err := exec.LookPath("codeexec") // the test binary, put there by testscript.Main
+	self, err := exec.LookPath("codeexec")
 	if err != nil {
 		t.Fatal(err)
 	}

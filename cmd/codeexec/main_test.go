@@ -27,13 +27,37 @@ import (
 
 var update = flag.Bool("update", false, "rewrite what the scripts expect to what they get")
 
-// The test binary is codeexec too: under its name in scripts, and as the supervisor of the servers that
-// codeexec starts from there.
+// The test binary is the helpers of tests too, and the supervisor of the servers that bridges in it start.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == upstream.SuperviseArg {
 		os.Exit(upstream.SuperviseMain(os.Args[2:]))
 	}
-	testscript.Main(m, map[string]func(){"codeexec": main, "suiteclient": suiteClient, "suitebrowser": suiteBrowser})
+	testscript.Main(withProgram{m}, map[string]func(){"suiteclient": suiteClient, "suitebrowser": suiteBrowser})
+}
+
+// withProgram runs tests with codeexec on the PATH, as it is shipped: under the race detector each of the many
+// processes that tests start would take a second before it does anything. What runs in them is under the race
+// detector in the tests of the packages that they are made of, and in those of this one that open a bridge.
+type withProgram struct{ m *testing.M }
+
+func (w withProgram) Run() int {
+	dir, err := os.MkdirTemp("", "codeexec-test-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	build := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", dir+string(os.PathSeparator), ".")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "building codeexec: %v\n%s", err, out)
+		return 1
+	}
+	if err := os.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH")); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return w.m.Run()
 }
 
 // The scripts show what users and MCP clients see. Those that run Python fail, and say what to do, in a

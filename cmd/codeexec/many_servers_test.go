@@ -141,7 +141,7 @@ type runOutcome struct{ Status, Stdout, Traceback, Summary string }
 // it.
 func serveHere(t testing.TB, args []string) *mcp.ClientSession {
 	t.Helper()
-	self, err := exec.LookPath("codeexec") // the test binary, put there by testscript.Main
+	self, err := exec.LookPath("codeexec")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ import (
 // TypeScript SDK's.
 func TestRealServerAndRealClient(t *testing.T) {
 	bin := npm.Need(t, npm.Bin)
-	self, err := exec.LookPath("codeexec") // the test binary, put there by testscript.Main
+	self, err := exec.LookPath("codeexec")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,7 +24,7 @@ import (
 func TestNothingOutlivesCodeexec(t *testing.T) {
 	const limit = 10 * time.Second
 	bin := npm.Need(t, npm.Bin)
-	self, err := exec.LookPath("codeexec") // the test binary, put there by testscript.Main
+	self, err := exec.LookPath("codeexec")
 	if err != nil {
 		t.Fatal(err)
 	}

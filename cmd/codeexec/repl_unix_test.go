@@ -67,7 +67,7 @@ type console struct {
 }
 
 func startRepl(t *testing.T, env ...string) *console {
-	self, err := exec.LookPath("codeexec") // the test binary, put there by testscript.Main
+	self, err := exec.LookPath("codeexec")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,16 +84,24 @@ func startRepl(t *testing.T, env ...string) *console {
 	go func() {
 		defer close(c.more)
 		buffer := make([]byte, 4096)
+		var query []byte // what has been read of a question where the cursor is
 		for {
 			n, err := c.tty.Read(buffer)
 			c.mu.Lock()
 			c.screen.Write(buffer[:n])
 			c.mu.Unlock()
-			for range bytes.Count(buffer[:n], []byte("\x1b[6n")) { // it asks where the cursor is
+			query = append(query, buffer[:n]...)
+			for {
+				_, rest, asked := bytes.Cut(query, []byte("\x1b[6n"))
+				if !asked {
+					break
+				}
+				query = rest
 				if _, err := c.tty.WriteString("\x1b[1;5R"); err != nil {
 					return
 				}
 			}
+			query = query[max(len(query)-3, 0):]
 			select {
 			case c.more <- struct{}{}:
 			default:
