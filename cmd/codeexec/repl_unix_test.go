@@ -24,36 +24,40 @@ func TestReplAtATerminal(t *testing.T) {
 	t.Setenv("INPUTRC", filepath.Join(t.TempDir(), "none"))
 
 	c := startRepl(t, "NO_COLOR=1", "TERM=xterm")
-	c.expect(`exit\(\) leaves`)
-	c.typed("def f(a):\r", `def f\(a\):`)
-	c.typed("return 'xyz' + str(a)\r", "    return 'xyz'")
-	c.typed("\r", `>>> `)
-	c.typed("f(3)\r", `'xyz3'`)
+	c.expect(`exit\(\) leaves.*` + newPrompt)
+	c.typed("def f(a):\r", `def f\(a\):[^\n]*\n`)
+	c.typed("return 'xyz' + str(a)\r", `    return 'xyz' \+ str\(a\)[^\n]*\n`)
+	c.typed("\r", newPrompt)
+	c.typed("f(3)\r", `'xyz3'.*`+newPrompt)
 	c.typed("import keyw\t", `import keyword`)
-	c.typed("\r", `>>> `)
+	c.typed("\r", newPrompt)
 	c.typed("keyword.iskeyw\t", `keyword\.iskeyword`)
-	c.typed("('if')\r", `True`)
+	c.typed("('if')\r", `True.*`+newPrompt)
 	c.typed("f(k\t", `keyword`) // the menu
 	c.typed("\x03", ``)         // leaves it
-	c.typed("\x03", `>>> `)     // and the line
-	c.typed("é = 'ü'; é * 3\r", `'üüü'`)
+	c.typed("\x03", newPrompt)  // and the line
+	c.typed("é = 'ü'; é * 3\r", `'üüü'.*`+newPrompt)
 	c.typed("import time; time.sleep(1000)\r", `sleep\(1000\)`)
 	time.Sleep(300 * time.Millisecond) // it may be interrupted before that, and then it is a key of the prompt
-	c.typed("\x03", `cancelled`)
-	c.typed("f(4)\r", `'xyz4'`)
-	c.typed("1/0\r", `ZeroDivisionError`)
-	c.typed("half a line\x03", `>>> `)
+	c.typed("\x03", `cancelled.*`+newPrompt)
+	c.typed("f(4)\r", `'xyz4'.*`+newPrompt)
+	c.typed("1/0\r", `ZeroDivisionError.*`+newPrompt)
+	c.typed("half a line\x03", newPrompt)
 	c.typed("\x04", ``)
 	c.ends(0)
 
 	c = startRepl(t, "TERM=xterm-256color")
-	c.expect(`exit\(\) leaves`)
-	c.typed("\x1b[A\x1b[A", `f.*4`) // up, twice
-	c.typed("\x03", `>>> `)
-	c.typed("None is not 1.5\r", "\x1b\\[35m.*None.*\x1b\\[33m.*1\\.5")
+	c.expect(`exit\(\) leaves.*` + newPrompt)
+	c.typed("\x1b[A", `1.*/.*0`) // up
+	c.typed("\x1b[A", `f.*4`)
+	c.typed("\x03", newPrompt)
+	c.typed("None is not 1.5\r", "\x1b\\[35m.*None.*\x1b\\[33m.*1\\.5.*"+newPrompt)
 	c.typed("import sys; sys.exit(7)\r", ``)
 	c.ends(7)
 }
+
+// newPrompt matches a prompt at which nothing has been typed: it is followed by the shape of the cursor.
+const newPrompt = `>>> [^ ]{0,20}\x1b\[1 q`
 
 // A console is a program at a terminal.
 type console struct {
@@ -127,8 +131,8 @@ func (c *console) typed(keys, pattern string) {
 	c.expect(pattern)
 }
 
-// settle waits until nothing more is drawn. Keys that come between the editor's question where the cursor is and
-// the answer are lost to it.
+// settle waits until nothing more is drawn. The editor hides the cursor while it draws, and asks where it is: keys
+// that come together with the answer are lost to it.
 func (c *console) settle() {
 	for {
 		select {
@@ -136,8 +140,13 @@ func (c *console) settle() {
 			if !ok {
 				return
 			}
-		case <-time.After(100 * time.Millisecond):
-			return
+		case <-time.After(150 * time.Millisecond):
+			c.mu.Lock()
+			screen := c.screen.String()
+			c.mu.Unlock()
+			if strings.LastIndex(screen, "\x1b[?25h") >= strings.LastIndex(screen, "\x1b[?25l") {
+				return
+			}
 		}
 	}
 }
@@ -145,7 +154,7 @@ func (c *console) settle() {
 // expect waits until the terminal shows something.
 func (c *console) expect(pattern string) {
 	c.t.Helper()
-	re := regexp.MustCompile(pattern)
+	re := regexp.MustCompile("(?s)" + pattern)
 	deadline := time.After(20 * time.Second)
 	for {
 		c.mu.Lock()
