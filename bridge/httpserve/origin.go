@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"codeexec/bridge/config"
 )
 
 // A guard refuses requests that a page in a browser may have been talked into.
@@ -39,7 +41,7 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 // were told, or by the address that it has come to. An address can't be rebound as a name can.
 func (g *guard) hostAllowed(req *http.Request) bool {
 	host := hostOnly(req.Host)
-	if isLoopback(host) || slices.Contains(g.hosts, host) {
+	if config.IsLoopback(host) || slices.Contains(g.hosts, host) {
 		return true
 	}
 	local, ok := req.Context().Value(http.LocalAddrContextKey).(net.Addr)
@@ -60,14 +62,9 @@ func hostOnly(hostport string) string {
 	return strings.ToLower(host)
 }
 
-func isLoopback(host string) bool {
-	addr, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && addr.Unmap().IsLoopback()
-}
-
 func loopbackOrigin(origin string) bool {
 	u, err := url.Parse(origin)
-	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && isLoopback(strings.ToLower(u.Hostname()))
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && config.IsLoopback(u.Hostname())
 }
 
 // allowPage lets a page read our answers (https://fetch.spec.whatwg.org/#http-cors-protocol). It reports whether
