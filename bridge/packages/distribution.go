@@ -34,9 +34,6 @@ type Distribution struct {
 // Name returns the name of the distribution, as its author writes it.
 func (d *Distribution) Name() string { return d.name }
 
-// Version returns its version.
-func (d *Distribution) Version() string { return d.version }
-
 // Close frees what it was read from.
 func (d *Distribution) Close() error {
 	if d.close == nil {
