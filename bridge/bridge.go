@@ -123,8 +123,16 @@ func setDefault[T int | time.Duration](v *T, value T) {
 	}
 }
 
-// errClosing is the cause of the end of runs that [Bridge.Close] stops.
+// errClosing is in the cause of the end of runs whose sessions end too: nobody is served any more.
 var errClosing = errors.New("codeexec is shutting down")
+
+// closing returns a cause that is errClosing, and what brought that about.
+func closing(cause error) error {
+	if errors.Is(cause, errClosing) {
+		return cause
+	}
+	return fmt.Errorf("%w: %w", errClosing, cause)
+}
 
 // A runLimitError says that there are too many runs at once.
 type runLimitError struct{ limit int }
@@ -242,7 +250,7 @@ func (b *Bridge) begin(ctx context.Context) (_ context.Context, end func(), err 
 	b.inside++
 	b.running.Add(1)
 	ctx, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(b.ctx, func() { cancel(context.Cause(b.ctx)) })
+	stop := context.AfterFunc(b.ctx, func() { cancel(closing(context.Cause(b.ctx))) })
 	return ctx, func() {
 		stop()
 		cancel(nil)

@@ -26,18 +26,13 @@ func (b *Bridge) Edit(ctx context.Context, req RunRequest, edit wasmhost.Edit) (
 		return nil, err
 	}
 	defer place.leave()
-	closing := context.WithoutCancel(ctx)
-	if place.evicted != nil {
-		err = place.evicted.close(closing)
-	}
-	if err := errors.Join(err, place.wait(ctx)); err != nil {
+	b.closeEvicted(ctx, place)
+	if err := place.wait(ctx); err != nil {
 		return nil, err
 	}
 	session := place.session
-	if session.sandbox == nil {
-		if session.sandbox, err = b.newSandbox(ctx); err != nil {
-			return nil, err
-		}
+	if err := b.openSandbox(ctx, session); err != nil {
+		return nil, err
 	}
 	env, err := b.env(plan)
 	if err != nil {
@@ -47,7 +42,7 @@ func (b *Bridge) Edit(ctx context.Context, req RunRequest, edit wasmhost.Edit) (
 	switch {
 	case err != nil:
 		session.anew = "the sandbox had failed, and the session was reset"
-		return nil, errors.Join(err, session.close(closing))
+		return nil, errors.Join(err, session.close(context.WithoutCancel(ctx)))
 	case res.Reset != "":
 		session.anew = "completing a line had failed, and the session was reset"
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"codeexec/bridge/artifact"
 	"codeexec/bridge/upstream"
 )
 
@@ -297,9 +298,6 @@ type executionFile struct {
 	Modified time.Time `json:"modified"`
 }
 
-// executionsDir is the directory in [Options.Projects] with a folder for each run that saved files.
-const executionsDir = "executions"
-
 func (s *Server) readExecutions(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
 	files, err := s.bridge.executionFiles()
 	if err != nil {
@@ -325,7 +323,7 @@ func (b *Bridge) executionFiles() ([]executionFile, error) {
 	}
 	defer root.Close()
 	newest := map[string]time.Time{} // by folder
-	err = fs.WalkDir(root.FS(), executionsDir, func(name string, entry fs.DirEntry, err error) error {
+	err = fs.WalkDir(root.FS(), artifact.Dir, func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || !entry.Type().IsRegular() {
 			return nil // one that can't be read, or a folder; what else there is still counts
 		}
@@ -336,7 +334,7 @@ func (b *Bridge) executionFiles() ([]executionFile, error) {
 		if err != nil {
 			return nil
 		}
-		name = strings.TrimPrefix(name, executionsDir+"/")
+		name = strings.TrimPrefix(name, artifact.Dir+"/")
 		if !utf8.ValidString(name) {
 			return nil
 		}
@@ -379,7 +377,7 @@ func (s *Server) readExecution(_ context.Context, req *mcp.ReadResourceRequest) 
 	data, err := s.bridge.executionFile(name)
 	switch {
 	case errors.Is(err, errFileTooLarge):
-		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("%s: %v", name, err)}
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("%s: the file is larger than %d MiB", name, maxResourceFile>>20)}
 	case err != nil:
 		return nil, mcp.ResourceNotFoundError(uri)
 	}
@@ -411,8 +409,6 @@ func fileType(name string) string {
 	}
 }
 
-var errFileTooLarge = fmt.Errorf("the file is larger than %d MiB", maxResourceFile>>20)
-
 // executionFile reads a file that a script saved. Nothing outside of the directory can be read by any name, nor
 // by a symbolic link.
 func (b *Bridge) executionFile(name string) ([]byte, error) {
@@ -424,17 +420,32 @@ func (b *Bridge) executionFile(name string) ([]byte, error) {
 		return nil, err
 	}
 	defer projects.Close()
-	root, err := projects.OpenRoot(executionsDir)
+	root, err := projects.OpenRoot(artifact.Dir)
 	if err != nil {
 		return nil, err
 	}
 	defer root.Close()
+	data, err := readRegular(root, name, maxResourceFile)
+	if errors.Is(err, errNotRegular) {
+		return nil, fs.ErrNotExist
+	}
+	return data, err
+}
+
+var (
+	errNotRegular   = errors.New("not a file")
+	errFileTooLarge = errors.New("the file is too large")
+)
+
+// readRegular reads a file of at most limit bytes, in whose place scripts may have put anything. The error is
+// errNotRegular or errFileTooLarge, or of the file system.
+func readRegular(root *os.Root, name string, limit int64) ([]byte, error) {
 	switch info, err := root.Stat(name); { // before it is opened: opening a pipe may wait for ever
 	case err != nil:
 		return nil, err
 	case !info.Mode().IsRegular():
-		return nil, fs.ErrNotExist
-	case info.Size() > maxResourceFile:
+		return nil, errNotRegular
+	case info.Size() > limit:
 		return nil, errFileTooLarge
 	}
 	f, err := root.Open(name)
@@ -442,8 +453,8 @@ func (b *Bridge) executionFile(name string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxResourceFile+1))
-	if err == nil && len(data) > maxResourceFile {
+	data, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err == nil && int64(len(data)) > limit {
 		err = errFileTooLarge
 	}
 	return data, err

@@ -146,13 +146,7 @@ func (b *Bridge) Run(ctx context.Context, req RunRequest) (*RunResult, error) {
 		return invalidRequest(err), nil
 	}
 	defer place.leave()
-	// Sessions are closed even if this run is cancelled meanwhile: their memory must not outlive them.
-	closing := context.WithoutCancel(ctx)
-	if place.evicted != nil {
-		if err := place.evicted.close(closing); err != nil {
-			b.opts.Logger.ErrorContext(ctx, "dropping the least recently used session", "error", err)
-		}
-	}
+	b.closeEvicted(ctx, place)
 	report := &report{id: newRunID(), keeps: b.runs.enabled(), plan: plan, started: time.Now(), room: b.opts.OutputBytes}
 	if err := place.wait(ctx); err != nil {
 		return report.cancelled("before it began"), nil
@@ -163,7 +157,7 @@ func (b *Bridge) Run(ctx context.Context, req RunRequest) (*RunResult, error) {
 		report.reset = fmt.Sprintf("session %q had been dropped, since %s, and started anew", plan.session, why)
 	}
 	if req.Reset {
-		if err := session.close(closing); err != nil {
+		if err := session.close(context.WithoutCancel(ctx)); err != nil {
 			b.opts.Logger.ErrorContext(ctx, "resetting a session", "error", err)
 		}
 		b.handler.approvals.forget(req.Owner, plan.session)
@@ -173,14 +167,11 @@ func (b *Bridge) Run(ctx context.Context, req RunRequest) (*RunResult, error) {
 		session.anew = report.reset
 	}
 	report.anew = session.anew
-	if session.sandbox == nil {
-		session.sandbox, err = b.newSandbox(ctx)
-		if err != nil {
-			if ctx.Err() != nil {
-				return report.cancelled("while Python was starting"), nil
-			}
-			return nil, err
+	if err := b.openSandbox(ctx, session); err != nil {
+		if ctx.Err() != nil {
+			return report.cancelled("while Python was starting"), nil
 		}
+		return nil, err
 	}
 	plan.folder = b.artifacts.Folder(report.id, report.started)
 	env, err := b.env(plan)
@@ -202,7 +193,7 @@ func (b *Bridge) Run(ctx context.Context, req RunRequest) (*RunResult, error) {
 	if err != nil {
 		// Nobody knows what state the sandbox is in.
 		b.opts.Logger.ErrorContext(ctx, "run failed", "session", plan.session, "error", err)
-		if err := session.close(closing); err != nil {
+		if err := session.close(context.WithoutCancel(ctx)); err != nil {
 			b.opts.Logger.ErrorContext(ctx, "dropping a failed session", "error", err)
 		}
 		report.reset = "the session was reset"
@@ -217,7 +208,7 @@ func (b *Bridge) Run(ctx context.Context, req RunRequest) (*RunResult, error) {
 	if err != nil {
 		b.opts.Logger.WarnContext(ctx, "keeping what a run saved", "session", plan.session, "error", err)
 	}
-	if res.Outcome == wasmhost.Cancelled && (b.ctx.Err() != nil || errors.Is(context.Cause(ctx), errClosing)) {
+	if res.Outcome == wasmhost.Cancelled && errors.Is(context.Cause(ctx), errClosing) {
 		report.reset = errClosing.Error() + ", and the session ends with it" // no run will find it
 	}
 	result := report.finished(res)
@@ -235,6 +226,25 @@ func (b *Bridge) Run(ctx context.Context, req RunRequest) (*RunResult, error) {
 	b.opts.Logger.InfoContext(ctx, "run", "session", plan.session, "status", result.Status, "duration", time.Since(report.started), "tool_calls", result.ToolCalls)
 	b.record(scope, report, len(req.Code), result)
 	return result, nil
+}
+
+// closeEvicted closes the sandbox that place took its room from, even if ctx ends meanwhile: its memory must not
+// outlive its session.
+func (b *Bridge) closeEvicted(ctx context.Context, p *place) {
+	if p.evicted == nil {
+		return
+	}
+	if err := p.evicted.close(context.WithoutCancel(ctx)); err != nil {
+		b.opts.Logger.ErrorContext(ctx, "dropping the least recently used session", "error", err)
+	}
+}
+
+// openSandbox makes the sandbox of a session that has none. The caller has its turn.
+func (b *Bridge) openSandbox(ctx context.Context, s *session) (err error) {
+	if s.sandbox == nil {
+		s.sandbox, err = b.newSandbox(ctx)
+	}
+	return err
 }
 
 // newScope returns the scope of a run that plan was made of req for.

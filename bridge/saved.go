@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -67,29 +66,19 @@ func (f *toolFile) read() (toolText, error) {
 		return toolText{}, err
 	}
 	defer root.Close()
-	info, err := root.Stat(toolFileName)
+	data, err := readRegular(root, toolFileName, maxToolFile)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		if _, err := root.Lstat(toolFileName); err == nil {
 			return toolText{}, fmt.Errorf("/projects/%s is a link to nothing", toolFileName)
 		}
 		return toolText{}, nil
-	case err != nil:
-		return toolText{}, err
-	case !info.Mode().IsRegular(): // opening a pipe would block
+	case errors.Is(err, errNotRegular):
 		return toolText{}, fmt.Errorf("/projects/%s is not a file", toolFileName)
-	}
-	file, err := root.Open(toolFileName)
-	if err != nil {
-		return toolText{}, err
-	}
-	defer file.Close()
-	data, err := io.ReadAll(io.LimitReader(file, maxToolFile+1))
-	switch {
+	case errors.Is(err, errFileTooLarge):
+		return toolText{}, fmt.Errorf("/projects/%s has more than %d bytes", toolFileName, maxToolFile)
 	case err != nil:
 		return toolText{}, err
-	case len(data) > maxToolFile:
-		return toolText{}, fmt.Errorf("/projects/%s has more than %d bytes", toolFileName, maxToolFile)
 	case !utf8.Valid(data):
 		return toolText{}, fmt.Errorf("/projects/%s is not UTF-8", toolFileName)
 	}

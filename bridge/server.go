@@ -97,7 +97,7 @@ func endOf(ctx context.Context) error {
 	if errors.Is(cause, errDisconnected) || errors.Is(cause, errTooMany) {
 		return cause
 	}
-	return fmt.Errorf("%w: %w", errClosing, cause)
+	return closing(cause)
 }
 
 func (s *Server) serve(ctx context.Context, t mcp.Transport, conn *connection) error {
