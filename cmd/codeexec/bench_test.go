@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -29,21 +30,8 @@ func BenchmarkStart(b *testing.B) {
 // From the start of a process to its answers to initialize and tools/list, which a client waits for when it
 // starts.
 func BenchmarkHello(b *testing.B) {
-	binary := builtBinary(b)
 	for b.Loop() {
-		cmd := exec.Command(binary, "serve")
-		in, err := cmd.StdinPipe()
-		if err != nil {
-			b.Fatal(err)
-		}
-		out, err := cmd.StdoutPipe()
-		if err != nil {
-			b.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			b.Fatal(err)
-		}
-		answers := bufio.NewReader(out)
+		cmd, in, answers := startServe(b)
 		for _, request := range []string{
 			`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}}`,
 			`{"jsonrpc":"2.0","id":2,"method":"tools/list"}`,
@@ -66,7 +54,6 @@ func BenchmarkHello(b *testing.B) {
 
 // From a client's cancellation of a run, and of the call of a server's tool that it waits for, to the answer.
 func BenchmarkCancel(b *testing.B) {
-	binary := builtBinary(b)
 	stub := filepath.Join(b.TempDir(), "stubserver")
 	if out, err := exec.Command("go", "build", "-o", stub, "codeexec/testdata/stubserver").CombinedOutput(); err != nil {
 		b.Fatalf("%v\n%s", err, out)
@@ -77,19 +64,7 @@ func BenchmarkCancel(b *testing.B) {
 		"sleeping":  "import time; time.sleep(60)",
 	} {
 		b.Run(name, func(b *testing.B) {
-			cmd := exec.Command(binary, "serve", "--server", "stub="+stub)
-			in, err := cmd.StdinPipe()
-			if err != nil {
-				b.Fatal(err)
-			}
-			out, err := cmd.StdoutPipe()
-			if err != nil {
-				b.Fatal(err)
-			}
-			if err := cmd.Start(); err != nil {
-				b.Fatal(err)
-			}
-			answers := bufio.NewReader(out)
+			cmd, in, answers := startServe(b, "--server", "stub="+stub)
 			send := func(message string) {
 				if _, err := fmt.Fprintln(in, message); err != nil {
 					b.Fatal(err)
@@ -127,6 +102,24 @@ func BenchmarkCancel(b *testing.B) {
 			}
 		})
 	}
+}
+
+// startServe starts codeexec serve. Who closes in ends it.
+func startServe(b *testing.B, args ...string) (cmd *exec.Cmd, in io.WriteCloser, answers *bufio.Reader) {
+	b.Helper()
+	cmd = exec.Command(builtBinary(b), append([]string{"serve"}, args...)...)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		b.Fatal(err)
+	}
+	return cmd, in, bufio.NewReader(out)
 }
 
 // builtBinary is codeexec as it is shipped.

@@ -17,12 +17,32 @@ import (
 	"codeexec/bridge"
 )
 
-type execFlags struct {
+// scriptFlags say what scripts may do.
+type scriptFlags struct {
 	serverFlags
-	code    string
 	allowed []string
 	timeout seconds // 0: the default
-	json    bool
+}
+
+func (f *scriptFlags) register(cmd *cobra.Command, noTimeout string) {
+	f.serverFlags.register(cmd)
+	cmd.Flags().StringSliceVar(&f.allowed, "servers", nil, "the only servers that the script may call, as `A,B` (default all)")
+	cmd.Flags().Var(&f.timeout, "timeout", "time limit, such as 90 or 2m (default "+noTimeout+")")
+}
+
+// request is one to run a script as the flags say. There is nobody that pictures could be shown to.
+func (f *scriptFlags) request(cmd *cobra.Command) bridge.RunRequest {
+	request := bridge.RunRequest{Servers: f.allowed, SavePictures: true}
+	if cmd.Flags().Changed("servers") && request.Servers == nil {
+		request.Servers = []string{} // --servers= means none
+	}
+	return request
+}
+
+type execFlags struct {
+	scriptFlags
+	code string
+	json bool
 }
 
 // seconds is a flag whose value is a time limit.
@@ -68,10 +88,8 @@ mistake in the command line.`,
 		},
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args, std, env) },
 	}
-	f.register(cmd)
+	f.register(cmd, "30s")
 	cmd.Flags().StringVarP(&f.code, "command", "c", "", "the script itself, as `CODE`")
-	cmd.Flags().StringSliceVar(&f.allowed, "servers", nil, "the only servers that the script may call, as `A,B` (default all)")
-	cmd.Flags().Var(&f.timeout, "timeout", "time limit, such as 90 or 2m (default 30s)")
 	cmd.Flags().BoolVar(&f.json, "json", false, "print the result as JSON, in the place of the script's output")
 	return cmd
 }
@@ -93,10 +111,8 @@ func (f *execFlags) run(cmd *cobra.Command, args []string, std streams, env envi
 	b, _ := openBridge(ctx, settings, bridge.Options{Servers: servers, Timeout: limit, MaxTimeout: limit, Logger: logger}, terminalProgress(std.err))
 	defer func() { err = errors.Join(err, closeBridge(ctx, b)) }()
 
-	request := bridge.RunRequest{Code: code, Servers: f.allowed, SavePictures: true}
-	if cmd.Flags().Changed("servers") && request.Servers == nil {
-		request.Servers = []string{} // --servers= means none
-	}
+	request := f.request(cmd)
+	request.Code = code
 	if !f.json {
 		request.Stdout, request.Stderr = std.out, std.err
 	}

@@ -28,11 +28,7 @@ const (
 	answerTime, namesTime = 2 * time.Second, 10 * time.Second
 )
 
-type replFlags struct {
-	serverFlags
-	allowed []string
-	timeout seconds
-}
+type replFlags struct{ scriptFlags }
 
 func newReplCommand(std streams, env environment) *cobra.Command {
 	var f replFlags
@@ -51,9 +47,7 @@ Input that doesn't come from a terminal is executed in the same way, without a p
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, std, env) },
 	}
-	f.register(cmd)
-	cmd.Flags().StringSliceVar(&f.allowed, "servers", nil, "the only servers that may be called, as `A,B` (default all)")
-	cmd.Flags().Var(&f.timeout, "timeout", "time limit of each input, such as 90 or 2m (default none)")
+	f.register(cmd, "none")
 	return cmd
 }
 
@@ -76,14 +70,12 @@ func (f *replFlags) run(cmd *cobra.Command, std streams, env environment) (err e
 
 	r := &repl{
 		bridge:  b,
-		request: bridge.RunRequest{Servers: f.allowed, Session: "repl", SavePictures: true},
+		request: f.request(cmd),
 		out:     &lineWriter{to: std.out},
 		err:     &lineWriter{to: std.err},
 		logs:    logs,
 	}
-	if cmd.Flags().Changed("servers") && f.allowed == nil {
-		r.request.Servers = []string{} // --servers= means none
-	}
+	r.request.Session = "repl"
 	terminal, ok := openTerminal(std, r, historyFile(settings, logger))
 	if !ok {
 		r.input = newPlainInput(std.in, r)
